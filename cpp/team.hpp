@@ -11,8 +11,13 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <vector>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
 
 #include "boosting.hpp"
 #include "threads.hpp"
@@ -21,16 +26,22 @@ namespace untwist {
 
 class Team {
  public:
-  explicit Team(int threads) : pool_(threads) {}
+  explicit Team(int threads) : threads_(threads) {}
+
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  ~Team() { leave_threads_of_parent(); }
 
   // Runs up to `rounds` more rounds of every booster. There are fewer of those whose weights all become zero or whose
   // loss was at its lowest `patience` rounds ago, and of all if `interrupted`, which only the thread that calls asks,
-  // says so.
+  // says so, or if a booster fails, whose error is thrown then.
   void boost(const std::vector<Booster*>& boosters, int rounds, int patience,
              const std::function<bool()>& interrupted) {
-    const std::size_t threads = std::min(boosters.size(), static_cast<std::size_t>(pool_.size()));
-    if (threads == 0) return;
-    const int threads_each = std::max(1, pool_.size() / static_cast<int>(boosters.size()));
+    if (boosters.empty()) return;
+    ThreadPool& pool = find_pool();
+    const std::size_t threads = std::min(boosters.size(), static_cast<std::size_t>(pool.size()));
+    const int threads_each = std::max(1, pool.size() / static_cast<int>(boosters.size()));
     // With as many threads as boosters, or far more boosters, all threads are done at about the same time if they leave
     // no booster before its end. Otherwise they take turns.
     const bool takes_turns = threads < boosters.size() && boosters.size() < kManyForEach * threads;
@@ -38,8 +49,9 @@ class Team {
     for (Booster* booster : boosters) tasks.push_back({booster, rounds});
     std::mutex mutex;
     std::condition_variable changed;
+    std::exception_ptr failure;
     std::atomic<bool> stop{false};
-    pool_.chunks(threads, 1, [&](int thread, std::size_t, std::size_t) {
+    pool.chunks(threads, 1, [&](int thread, std::size_t, std::size_t) {
       const bool is_caller = thread == 0;
       const auto must_stop = [&] {
         if (is_caller && interrupted()) stop.store(true);
@@ -51,23 +63,28 @@ class Team {
         lock.unlock();
         const int count = takes_turns ? 1 : task->left;
         const std::size_t before = task->booster->trees().size();
-        std::exception_ptr failure;
+        std::exception_ptr error;
         try {
           task->booster->boost(count, patience, threads_each, must_stop);
         } catch (...) {
-          failure = std::current_exception();
+          error = std::current_exception();
+          stop.store(true);
         }
         const auto made = static_cast<int>(task->booster->trees().size() - before);
         lock.lock();
+        if (error && !failure) failure = error;
         task->left = made == count ? task->left - made : 0;
         task->is_busy = false;
         changed.notify_all();
-        if (failure) std::rethrow_exception(failure);
       }
       // The others may have long to go, and only this thread hears of an interrupt.
       while (is_caller && is_anyone_busy(tasks) && !must_stop()) changed.wait_for(lock, kPulse);
     });
+    if (failure) std::rethrow_exception(failure);
   }
+
+  // Whoever uses the team sets this flag, as only one thread may at a time.
+  std::atomic_flag busy = ATOMIC_FLAG_INIT;
 
  private:
   // So many boosters for each thread are many.
@@ -81,6 +98,30 @@ class Team {
     int left;  // So many rounds are still to be made.
     bool is_busy = false;
   };
+
+  static int find_process() {
+#if defined(__unix__) || defined(__APPLE__)
+    return static_cast<int>(getpid());
+#else
+    return 0;
+#endif
+  }
+
+  // Returns the threads, which wait for more to do between two calls.
+  ThreadPool& find_pool() {
+    leave_threads_of_parent();
+    if (!pool_) {
+      pool_ = std::make_unique<ThreadPool>(threads_);
+      process_ = find_process();
+    }
+    return *pool_;
+  }
+
+  // A process that was forked has none of the threads of its parent. To end them it would wait for ever, so it forgets
+  // them.
+  void leave_threads_of_parent() {
+    if (pool_ && process_ != find_process()) static_cast<void>(pool_.release());
+  }
 
   // Returns the task with the most rounds left that nobody is at. It is null where others are at all that are left.
   static Task* find_open(std::vector<Task>& tasks) {
@@ -96,7 +137,9 @@ class Team {
     return std::any_of(tasks.begin(), tasks.end(), [](const Task& task) { return task.is_busy; });
   }
 
-  ThreadPool pool_;
+  const int threads_;
+  std::unique_ptr<ThreadPool> pool_;
+  int process_ = 0;  // The threads belong to this process.
 };
 
 }  // namespace untwist

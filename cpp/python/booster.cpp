@@ -127,18 +127,21 @@ std::unique_ptr<Booster> make_fitting_booster(std::shared_ptr<Dataset> dataset, 
                  : make_booster(std::move(dataset), task, growth);
 }
 
-// Holds a booster for one thread. Another one that wants it meanwhile gets an error.
+// Holds a booster or a team for one thread. Another one that wants it meanwhile gets an error.
 class ExclusiveUse {
  public:
-  explicit ExclusiveUse(const Booster& booster) : booster_(booster) {
-    if (booster.busy.test_and_set()) throw std::runtime_error("this booster is at work in another thread");
-  }
-  ~ExclusiveUse() { booster_.busy.clear(); }
+  explicit ExclusiveUse(const Booster& booster) : ExclusiveUse(booster.busy, "this booster") {}
+  explicit ExclusiveUse(Team& team) : ExclusiveUse(team.busy, "this team of threads") {}
+  ~ExclusiveUse() { busy_.clear(); }
   ExclusiveUse(const ExclusiveUse&) = delete;
   ExclusiveUse& operator=(const ExclusiveUse&) = delete;
 
  private:
-  const Booster& booster_;
+  ExclusiveUse(std::atomic_flag& busy, const char* what) : busy_(busy) {
+    if (busy.test_and_set()) throw std::runtime_error(std::string(what) + " is at work in another thread");
+  }
+
+  std::atomic_flag& busy_;
 };
 
 std::size_t count_trees(const Booster& booster) {
@@ -160,6 +163,7 @@ std::size_t boost(Booster& booster, int rounds, int patience, int threads) {
 }
 
 void boost_together(Team& team, const nb::list& listed, int rounds, int patience) {
+  const ExclusiveUse use(team);
   std::vector<Booster*> boosters;
   std::vector<std::unique_ptr<ExclusiveUse>> uses;
   for (const nb::handle each : listed) {

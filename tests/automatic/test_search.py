@@ -110,11 +110,18 @@ def test_small_tables_are_boosted_side_by_side_on_one_machine(changes, expected)
         search = make_search(changes=changes, n_jobs=n_jobs)
         settings = replace(search.settings, engine=SimpleNamespace(make_team=make_team))
         search.settings, search.data = settings, replace(search.data, settings=settings)
-        search.try_candidate = end_search
+        teams = []
+
+        def try_candidate(*_):
+            teams.append(search.team)
+            raise EndedError
+
+        search.try_candidate = try_candidate
         with pytest.raises(EndedError):
             search.run()
-        assert search.foresees is (search.team is not None)
-        return search.team
+        assert search.foresees is (teams[0] is not None)
+        assert search.team is None
+        return teams[0]
 
     assert find_team(2, lambda n_threads: f"team of {n_threads}") == ("team of 2" if expected else None)
     assert find_team(7, lambda n_threads: f"team of {n_threads}") == ("team of 7" if expected else None)
@@ -544,6 +551,40 @@ def test_ctrl_c_forgets_what_has_begun_and_keeps_the_rounds_before(monkeypatch):
     (tried,) = fit.model.choice.tried
     assert (tried.alpha, tried.max_depth) == (1.0, 4)
     assert tried.n_rounds <= 20
+
+
+@pytest.mark.parametrize("n_jobs", [1, 15])
+def test_ctrl_c_while_a_candidate_is_made_ready_keeps_those_before(n_jobs, monkeypatch):
+    search = make_search(n_jobs=n_jobs)
+    take_run = search.take_run
+    keys = []
+
+    def interrupt_the_second(key):
+        keys.append(key)
+        if len(keys) == 2:
+            raise KeyboardInterrupt
+        return take_run(key)
+
+    monkeypatch.setattr(search, "take_run", interrupt_the_second)
+    fit = search.run()
+    assert isinstance(fit.interrupt, KeyboardInterrupt)
+    assert len(keys) == 2
+    assert [tried.max_depth for tried in fit.model.choice.tried] == [keys[0].depth]
+
+
+def test_ctrl_c_before_the_first_candidate_is_ready_ends_the_search(monkeypatch):
+    search = make_search(n_jobs=15)
+    monkeypatch.setattr(search, "take_run", lambda key: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        search.run()
+    assert search.team is None
+
+
+def test_nothing_holds_the_team_once_the_candidates_are_boosted(taken):
+    search = make_search(n_jobs=15)
+    search.run()
+    assert search.team is None
+    assert search.best_run.team is None
 
 
 def draw_parity():

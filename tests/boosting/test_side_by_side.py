@@ -216,6 +216,64 @@ def test_ctrl_c_leaves_whole_rounds_to_go_on_from(n_boosters):
         assert_same(boosters[place], boost_alone(kinds[place], counts[place] + 2))
 
 
+def run_forked(work):
+    """Return how a forked process ends that does some work and leaves as programs do."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(PATIENCE)
+        try:
+            work()
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_process_lets_go_of_a_team_or_goes_on_with_threads_of_its_own():
+    teams, boosters = [CompiledTeam(4)], [make_kind(index) for index in range(3)]
+    teams[0].boost(boosters, 5)
+
+    def go_on():
+        assert teams[0].boost(boosters, 5) == [10] * 3
+        for index, booster in enumerate(boosters):
+            assert_same(booster, boost_alone(index, 10))
+        teams.clear()
+
+    assert run_forked(teams.clear) == 0
+    assert run_forked(go_on) == 0
+    assert teams[0].boost(boosters, 1) == [6] * 3  # The parent has its threads as before.
+
+
+def test_a_team_that_is_at_work_is_not_lent():
+    team, booster = CompiledTeam(2), make_kind(0)
+    found = []
+
+    def ask():
+        try:
+            team.boost([make_kind(1)], 1)
+        except RuntimeError as error:
+            found.append(str(error))
+
+    def interrupted_once():
+        if not found:
+            thread = threading.Thread(target=ask)
+            thread.start()
+            thread.join(PATIENCE)
+
+    before = signal.signal(signal.SIGALRM, lambda *_: interrupted_once())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+        give_up = time.monotonic() + PATIENCE
+        while not found and time.monotonic() < give_up:
+            team.boost([booster], 200)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert set(found) == {"this team of threads is at work in another thread"}
+
+
 # ---- fits ----
 
 

@@ -409,7 +409,7 @@ int check_turns_and_ends() {
       ++cases;
     }
   }
-  // An error in any thread is told to who calls. The others make their rounds, and can go on.
+  // An error in any thread is told to who calls. The others stop, and can go on.
   for (std::size_t broken = 0; broken < 3; ++broken) {
     Team team(3);
     std::deque<ScriptedBooster> boosters(3);
@@ -448,6 +448,22 @@ int check_turns_and_ends() {
         ++cases;
       }
     }
+  }
+  // A booster that fails stops the others, which would have long to go.
+  for (const int threads : {2, 3}) {
+    Team team(threads);
+    std::atomic<bool> has_begun{true};
+    WaitingBooster waits(std::thread::id(), has_begun);
+    ScriptedBooster fails;
+    fails.breaks_at = 0;
+    bool is_told = false;
+    try {
+      team.boost({&fails, &waits}, 5, 0, never_interrupt);
+    } catch (const std::runtime_error&) {
+      is_told = true;
+    }
+    check(is_told, "an error is lost while others wait");
+    ++cases;
   }
   // Who calls has nothing left to do and hears of an interrupt all the same.
   Team team(2);

@@ -205,13 +205,17 @@ class Search:
             If Ctrl-C came before the first few rounds of the first candidate.
         """
         self.team = make_team(self.data)
-        self._try_candidates()
-        self.foreseen.clear()
-        if self.best_run is None:
-            assert self.interrupt is not None
-            raise self.interrupt
-        self._boost_remaining_folds(self.best_run)
-        self.team = None  # Its threads end.
+        try:
+            self._try_candidates()
+            self.foreseen.clear()
+            if self.best_run is None:
+                assert self.interrupt is not None
+                raise self.interrupt
+            self._boost_remaining_folds(self.best_run)
+            self.best_run.team = None
+        finally:  # Nothing holds the team any more, so that its threads end.
+            self.foreseen.clear()
+            self.team = None
         return Fit(self._make_model(self.best_run), self.interrupt)
 
     @property
@@ -265,7 +269,13 @@ class Search:
             return known.loss
         if self.stopped:
             return np.inf
-        run = self.take_run(key)
+        try:
+            run = self.take_run(key)
+        except KeyboardInterrupt as interrupt:
+            if self.best_run is None:
+                raise
+            self._stop_for(interrupt)
+            return np.inf
         self._boost(run)
         if run.is_slow and not self.stopped and self.longer_steps:
             run = self._try_longer_steps(run)
@@ -280,11 +290,15 @@ class Search:
             self.foreseen.clear()
             run = self.start_run(shorter.key, range(self.n_first_folds))
         except KeyboardInterrupt as interrupt:
-            self.interrupt = interrupt
-            self.stopped = True
+            self._stop_for(interrupt)
             return shorter
         self._boost(run)
         return run if run.count else shorter
+
+    def _stop_for(self, interrupt: KeyboardInterrupt) -> None:
+        """End the search because of Ctrl-C."""
+        self.interrupt = interrupt
+        self.stopped = True
 
     # ---- candidates that are boosted before it is their turn ----
 
