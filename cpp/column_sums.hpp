@@ -8,11 +8,12 @@
 // So are the columns of a node with few rows in any table, as all its bins would be far more than its rows.
 //
 // An Adder knows what is summed up. It has the types Bin and Totals (of a node), size(bins), which is how many numbers
-// a node has, add(sums, bins, side, code, entry), clear(sums, bins, code), and put_rest(sums, bins, code, totals),
+// a node has, add(sums, bins, side, code, entry), clear(sums, bins, codes), and put_rest(sums, bins, code, totals),
 // which gives a code what is left of the totals.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -42,15 +43,16 @@ class FewRowsSums {
   // What is returned holds until the next call.
   SummedColumn<Bin> sum_up(const CodeColumn& column, const NodeRows& rows, const Entry* entries, const Adder& adder) {
     sums_.resize(adder.size(kBins), Bin{0});
-    filled_.for_each(kBins, [&](std::size_t code) { adder.clear(sums_.data(), kBins, code); });
-    filled_ = CodeSet{};
+    adder.clear(sums_.data(), kBins, filled_);
+    std::array<std::uint8_t, kBins> marks{};  // A row that sets a bit of a set would wait for the row before.
     for (std::size_t side = 0; side < 2; ++side) {
       for (std::size_t i = rows.first[side]; i < rows.last[side]; ++i) {
         const Code code = column[entries[i].row];
         adder.add(sums_.data(), kBins, side, code, entries[i]);
-        filled_.put(code, true);
+        marks[code] = 1;
       }
     }
+    filled_ = CodeSet::of_marks(marks.data());
     return {sums_.data(), kBins, &filled_};
   }
 

@@ -41,9 +41,8 @@ struct ClassAdder {
     if (planes == 4) place[2 * bins] += count(entry.row);
   }
 
-  void clear(Bin* sums, std::size_t bins, std::size_t code) const {
-    for (std::size_t plane = 0; plane < planes; ++plane) sums[plane * bins + code] = 0;
-  }
+  // To clear all bins takes less time than to find those that are not empty.
+  void clear(Bin* sums, std::size_t bins, const CodeSet&) const { std::fill_n(sums, size(bins), Bin{0}); }
 
   void put_rest(Bin* sums, std::size_t bins, Code code, const Totals& totals) const {
     for (std::size_t plane = 0; plane < planes; ++plane) {

@@ -38,7 +38,9 @@ struct JointAdder {
     for (std::size_t i = 0; i < lanes; ++i) place[i] += of_row[i];
   }
 
-  void clear(Bin* sums, std::size_t, std::size_t code) const { std::fill_n(sums + code * lanes, lanes, Bin{0}); }
+  void clear(Bin* sums, std::size_t bins, const CodeSet& codes) const {
+    codes.for_each(bins, [&](std::size_t code) { std::fill_n(sums + code * lanes, lanes, Bin{0}); });
+  }
 
   void put_rest(Bin* sums, std::size_t bins, Code code, const Totals& totals) const {
     LaneSums<lanes> rest = totals;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "binning.hpp"
@@ -25,6 +26,20 @@ class CodeSet {
     const unsigned last_word = last / kWordBits;
     for (unsigned word = 0; word < last_word; ++word) set.words_[word] = kAllBits;
     set.words_[last_word] = kAllBits >> (kWordBits - 1 - last % kWordBits);
+    return set;
+  }
+
+  // Returns the set of the codes whose marks, one for each of all 256 codes, are 1. The others are 0.
+  static CodeSet of_marks(const std::uint8_t* marks) {
+    // Times this number, the lowest bits of eight bytes end up side by side in the highest byte.
+    constexpr std::uint64_t kGather = 0x0102040810204080ULL;
+    constexpr unsigned kMarksTogether = 8;
+    CodeSet set;
+    for (unsigned code = 0; code < kWordsOfSet * kWordBits; code += kMarksTogether) {
+      std::uint64_t some;
+      std::memcpy(&some, marks + code, sizeof some);
+      set.words_[code / kWordBits] |= some * kGather >> (kWordBits - kMarksTogether) << (code % kWordBits);
+    }
     return set;
   }
 
