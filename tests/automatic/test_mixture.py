@@ -131,6 +131,26 @@ def test_members_that_tell_everything_are_trusted_far_and_those_that_tell_little
         assert weight == pytest.approx(max(np.log(right / (1 - right)), LEAST_WEIGHT), rel=1e-4)
 
 
+@pytest.mark.parametrize("scale", [100.0, 1.0, 0.1, 0.01])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_weight_of_a_single_member_is_where_no_other_is_better(scale, n_classes):
+    """Its scores are far too large, or so small that the weight is found far beyond 1."""
+    members, labels = draw_members(n_classes=n_classes)
+    member = scale * members[0]
+    one = member[:, 1:] - member[:, :1] if n_classes == 2 else member
+    weight = np.random.default_rng(1).integers(0, 3, len(labels)).astype(float)
+    (found,) = find_mixture_weights([one], labels, weight)
+    ridge = EQUAL_ROWS / weight.sum()
+
+    def find_loss(slope):
+        return find_log_loss(slope * one, labels, weight) + ridge * (slope - 1.0) ** 2
+
+    assert found > 0
+    assert all(find_loss(found) <= find_loss(found * factor) for factor in (0.5, 0.99, 0.9999, 1.0001, 1.01, 2.0))
+    order = np.random.default_rng(2).permutation(len(labels))
+    assert find_mixture_weights([one[order]], labels[order], weight[order])[0] == found
+
+
 # ---- models ----
 
 

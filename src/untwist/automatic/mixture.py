@@ -7,11 +7,11 @@ seen, drawn towards equal ones: with few rows these are hard to beat.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_expit, log_softmax
 
 from untwist.arguments import Array
@@ -63,9 +63,20 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
         loss = ridge * float(gap @ gap) - _add_up(share * log_posterior)
         return loss, 2.0 * ridge * gap - np.array([_add_up(share * slope) for slope in slopes])
 
-    bounds = [(0.0, None)] * len(members)
-    found = minimize(find_loss, equal, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE).x
+    if len(members) == 1:
+        found = np.array([_find_lowest(lambda one: float(find_loss(np.array([one]))[1][0]))])
+    else:
+        bounds = [(0.0, None)] * len(members)
+        found = minimize(find_loss, equal, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE).x
     return np.asarray(found if found.sum() >= LEAST_WEIGHT else LEAST_WEIGHT * equal)
+
+
+def _find_lowest(find_slope: Callable[[float], float]) -> float:
+    """Return where a loss that is convex from 0 on does not fall any more: that takes a few looks at its slope."""
+    low, high = 0.0, 1.0
+    while find_slope(high) < 0:
+        low, high = high, 2.0 * high
+    return float(brentq(find_slope, low, high)) if find_slope(low) < 0 else low
 
 
 def find_log_loss(scores: Array, labels: NDArray[np.uint32], weight: Array) -> float:
