@@ -153,9 +153,12 @@ class Posterior:
 
     def _normalise(self, posterior: Array, scores: Array) -> Array:
         """Return a column per class that sum to one; classes beyond two come each against the rest."""
-        within = np.clip(posterior, self.floor, 1.0 - self.floor)
+        within = posterior.clip(self.floor, 1.0 - self.floor)
         if within.ndim == 1:
-            return np.column_stack([1.0 - within, within])
+            both = np.empty((len(within), 2))  # For a single row this is much faster than to stack columns.
+            both[:, 0] = 1.0 - within
+            both[:, 1] = within
+            return both
         within = within + TIE_BREAK * self.floor * scores / (1.0 + np.abs(scores))
         return np.asarray(within / within.sum(axis=1, keepdims=True))
 
