@@ -1,15 +1,17 @@
-// Sums up one column at a time, by node and bin, for datasets that have no codes by row.
+// Sums up one column at a time, by node and bin, where no histograms are kept: for datasets that have no codes by row,
+// and for nodes with few rows.
 //
 // Of a wide table a histogram of all columns would be larger than the rows that it sums up. So none is kept: a column
 // is summed up for several nodes at once, searched, and forgotten. That takes what the column holds: its codes in the
 // rows of the nodes or, where it is a list, the listed ones. All other rows have the usual code, whose sum is what the
 // listed rows leave of a node.
 //
-// So are the columns of a node with few rows in any table, as all its bins would be far more than its rows.
+// The columns of a node with few rows are summed up like this in any table (FewRowsSums), as its histogram would have
+// more bins than the node has rows.
 //
 // An Adder knows what is summed up. It has the types Bin and Totals (of a node), size(bins), which is how many numbers
-// a node has, add(sums, bins, side, code, entry), clear(sums, bins, codes), and put_rest(sums, bins, code, totals),
-// which gives a code what is left of the totals.
+// a node has, add(sums, bins, side, code, entry), clear(sums, bins, codes), which makes at least the bins of these
+// codes 0, and put_rest(sums, bins, code, totals), which gives a code what is left of the totals.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +35,8 @@ struct SummedColumn {
   const CodeSet* filled = nullptr;  // Only these bins have rows. Null means that any may have some.
 };
 
-// Sums up the columns of nodes with few rows, one after the other. Only bins that have rows are touched, so that it
-// takes as long as there are rows, not bins.
+// Sums up the columns of nodes with few rows, one after the other, and notes which bins have rows, so that only these
+// are searched.
 template <typename Adder>
 class FewRowsSums {
  public:
@@ -44,7 +46,8 @@ class FewRowsSums {
   SummedColumn<Bin> sum_up(const CodeColumn& column, const NodeRows& rows, const Entry* entries, const Adder& adder) {
     sums_.resize(adder.size(kBins), Bin{0});
     adder.clear(sums_.data(), kBins, filled_);
-    std::array<std::uint8_t, kBins> marks{};  // A row that sets a bit of a set would wait for the row before.
+    // Each code has a byte of its own: to set a bit of a shared word, a row would have to wait for the row before.
+    std::array<std::uint8_t, kBins> marks{};
     for (std::size_t side = 0; side < 2; ++side) {
       for (std::size_t i = rows.first[side]; i < rows.last[side]; ++i) {
         const Code code = column[entries[i].row];

@@ -2,8 +2,8 @@
 // their rows and histograms.
 //
 // A grower derives from NodeGrower and says what its nodes hold. A Kind names its types: Node (a GrowingNode with
-// more), Histograms, Search (of a column), Buffer (for a search), and how many searches a thread takes at a time. For
-// datasets without codes by row, of which columns are summed up one at a time, it names an Adder and a Contest, too.
+// more), Histograms, Search (of a column), Buffer (for a search), Adder and Contest (for columns that are summed up one
+// at a time), and kFewSearches, below which other threads are not worth waking.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ struct ColumnSpace {
   // A thread sums up a column, and has a contest for every node.
   struct OfThread {
     ColumnSums<typename Kind::Adder> sums;
-    FewRowsSums<typename Kind::Adder> few;
+    FewRowsSums<typename Kind::Adder> few_rows_sums;
     std::vector<typename Kind::Contest> contests;
   };
 
@@ -67,8 +67,8 @@ struct ColumnSpace {
 
 // A grower has these of its own: row_list(), can_split(node), find_mass(node), find_worth(node) as a leaf,
 // search_column(node, feature, draw), build(requests), add_leaves(node) for the children of a node, and
-// describe_child(parent, side, child). Column by column it needs adder(), find_totals(node), begin(contest, node),
-// enter(contest, node, place, sums) and search_sums(node, feature, draw, sums).
+// describe_child(parent, side, child). For columns that are summed up one at a time it has adder(), find_totals(node),
+// begin(contest, node), enter(contest, node, place, feature, draw, sums) and search_sums(node, feature, draw, sums).
 template <typename Grower, typename Kind>
 class NodeGrower {
  protected:
@@ -120,7 +120,7 @@ class NodeGrower {
   ColumnSpace<Kind>& column_space_;
   ThreadPool& pool_;
   const double total_weight_;   // All rows would weigh so much at boosting weight 1.
-  const std::size_t few_rows_;  // Nodes with up to so many rows have no histograms.
+  const std::size_t few_rows_;  // A root, or two siblings, of up to so many rows each have no histograms.
   Tree tree_;
 
  private:
@@ -139,13 +139,13 @@ class NodeGrower {
   // A split must gain more than this share of the node's weight, which rounding could feign.
   static constexpr double kMinGain = 1e-12;
 
-  // Fewer rows than this in all columns of some nodes are searched before another thread has woken up.
+  // Fewer cells than this, rows times columns, are searched before another thread has woken up.
   static constexpr std::size_t kFewCells = 4096;
 
   Grower& self() { return static_cast<Grower&>(*this); }
 
-  // Counts the rows up to which it takes less time to look at the rows of a node than at the bins of its histogram: the
-  // mean number of bins. A split that is drawn is drawn from all bins.
+  // Returns up to how many rows it takes less time to look at a node's rows than at its bins: the mean number of bins.
+  // It is 0 where splits are drawn, as these are drawn from all bins.
   std::size_t count_few_rows() const {
     if (growth_.extra || columns_.empty()) return 0;
     std::size_t bins = 0;
@@ -194,21 +194,22 @@ class NodeGrower {
     }
     const Entry* entries = self().row_list().entries.data();
     auto& space = column_space_.threads[static_cast<std::size_t>(thread)];
-    const auto sums = data_.has_rows() ? space.few.sum_up(data_.column(feature), node.rows, entries, self().adder())
-                                       : space.sums.sum_up_node(data_, feature, node.rows, entries, self().adder());
+    const auto sums = data_.has_rows()
+                          ? space.few_rows_sums.sum_up(data_.column(feature), node.rows, entries, self().adder())
+                          : space.sums.sum_up_node(data_, feature, node.rows, entries, self().adder());
     return self().search_sums(node, feature, draw, sums).make_split(buffer, winner.best, static_cast<int>(feature));
   }
 
-  // Finds the best split of every node by its histogram.
+  // Finds the best split of every node, by its histogram or, where it has none, by its few rows.
   std::vector<Winner<Best>> search_histograms(std::vector<Node>& nodes) {
     const std::size_t width = columns_.size();
     std::vector<Winner<Best>> winners(nodes.size());
-    std::vector<std::size_t> pairs, few;
+    std::vector<std::size_t> pairs, nodes_with_few_rows;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (nodes[i].histogram != nullptr) {
         if (pairs.empty() || pairs.back() != i / 2) pairs.push_back(i / 2);
       } else if (self().can_split(nodes[i])) {
-        few.push_back(i);
+        nodes_with_few_rows.push_back(i);
       }
     }
     const std::vector<Best> candidates = compare_columns(nodes, pairs);
@@ -216,7 +217,7 @@ class NodeGrower {
       const std::size_t node = pairs[i / (2 * width)] * 2 + i / width % 2;
       if (node < nodes.size()) winners[node].challenge(candidates[i], i % width);
     }
-    search_few_rows(nodes, few, winners);
+    search_few_rows(nodes, nodes_with_few_rows, winners);
     return winners;
   }
 
@@ -228,8 +229,8 @@ class NodeGrower {
     column_space_.prepare(pool_.size(), 1);
     std::size_t rows = 0;
     for (const std::size_t i : some) rows += nodes[i].rows.size();
-    const bool few = rows * columns_.size() < kFewCells;
-    pool_.chunks(some.size(), few ? some.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
+    const bool is_little_work = rows * columns_.size() < kFewCells;
+    pool_.chunks(some.size(), is_little_work ? some.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
       auto& space = column_space_.threads[static_cast<std::size_t>(thread)];
       auto& contest = space.contests.front();
       for (std::size_t i = first; i < last; ++i) {
@@ -240,7 +241,7 @@ class NodeGrower {
           if (!may_split(node, feature)) continue;
           // The codes of a row are side by side, so that those of the next column are at hand.
           const CodeColumn column{data_.by_row.data() + feature, data_.features};
-          const auto sums = space.few.sum_up(column, node.rows, entries, self().adder());
+          const auto sums = space.few_rows_sums.sum_up(column, node.rows, entries, self().adder());
           self().enter(contest, node, place, feature, split_draws_.draw(node.key, place), sums);
         }
         winners[some[i]] = contest.finish();
@@ -258,7 +259,9 @@ class NodeGrower {
     column_space_.prepare(pool_.size(), nodes.size());
     std::vector<Winner<Best>> of_chunks(chunks * nodes.size());
     pool_.chunks(columns_.size(), kColumnsTogether, [&](int thread, std::size_t first, std::size_t last) {
-      auto& [sums, few, contests] = column_space_.threads[static_cast<std::size_t>(thread)];
+      auto& space = column_space_.threads[static_cast<std::size_t>(thread)];
+      auto& sums = space.sums;
+      auto& contests = space.contests;
       for (std::size_t k = 0; k < nodes.size(); ++k) self().begin(contests[k], nodes[k]);
       for (std::size_t place = first; place < last; ++place) {
         sums.sum_up(data_, columns_[place], column_space_.nodes, self().adder());

@@ -91,7 +91,7 @@ class HistogramBuilder {
         counts_rows_(counts_rows),
         planes_(counts_rows ? 4 : 2),
         plane_size_(data.features * kBins),
-        spill_rows_(kSpillRows / static_cast<std::size_t>(std::ceil(weights.largest))) {
+        rows_within_32_bits_(kRowsWithin32Bits / static_cast<std::size_t>(std::ceil(weights.largest))) {
     if (!counts_rows) return;
     for (const float weight : weights.weight) {
       sample_weight_.push_back(static_cast<std::uint32_t>(weight * kOneRow + 0.5f));
@@ -133,13 +133,13 @@ class HistogramBuilder {
     std::size_t rows = 0;
     for (const Request& request : requests) rows += request.rows.size();
     const std::size_t blocks = (data_.features + kMaxFeatures - 1) / kMaxFeatures;
-    const std::size_t most_rows = choose_strip_rows(rows, requests.size(), blocks, pool.size());
+    const std::size_t usual_rows = choose_strip_rows(rows, requests.size(), blocks, pool.size());
     std::vector<Strip> strips;
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      cut_strips(strips, i, requests[i].rows, kSides, data_.features, kMaxFeatures, most_rows);
+      cut_strips(strips, i, requests[i].rows, kSides, data_.features, kMaxFeatures, usual_rows);
       requests[i].histogram->parts.clear();
     }
-    deal_strips(strips, pool.size());
+    balance_strips(strips, pool.size());
     const std::vector<Bin*> places = place_strips(strips, requests);
     const bool few = rows * data_.features < kFewCells;
     pool.chunks(strips.size(), few ? strips.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
@@ -189,12 +189,12 @@ class HistogramBuilder {
   static constexpr std::size_t kSides = 2;
 
   // Weights are at most 2^17 where there are many rows, so the sum of so many stays within 32 bits.
-  static constexpr std::size_t kSpillRows = 16384;
+  static constexpr std::size_t kRowsWithin32Bits = 16384;
 
   // With fewer cells than this the sums are there before another thread has woken up.
   static constexpr std::size_t kFewCells = 16384;
 
-  // A worker has sums of a thread that are too narrow, or too many in one, for the histogram.
+  // A thread adds rows here first where the histogram has wider sums, or where a weight and a count share a number.
   struct Worker {
     std::vector<std::uint32_t> sums;
     std::vector<std::uint64_t> wide_sums;  // These are used instead where rows are counted.
@@ -227,7 +227,8 @@ class HistogramBuilder {
     return places;
   }
 
-  // Writes the sums of a strip to its place. Where rows are counted, their plane is a way further.
+  // Writes the sums of a strip to its place. Where rows are counted, their sums are `to_rows` numbers after those of
+  // the weights.
   void sum_up(const Entry* entries, const Strip& strip, Bin* place, int thread) {
     const std::size_t cells = (strip.last_feature - strip.first_feature) * kBins;
     const std::size_t to_rows = strip.is_whole ? kSides * plane_size_ : cells;
@@ -237,7 +238,7 @@ class HistogramBuilder {
       std::fill_n(place + to_rows, cells, Bin{0});
       const std::uint32_t* sample_weight = sample_weight_.empty() ? nullptr : sample_weight_.data();
       const WeightAndRows summand{sample_weight, static_cast<std::uint32_t>(kOneRow)};
-      for_each_spill(strip, [&](std::size_t first, std::size_t last) {
+      for_each_batch_within_32_bits(strip, [&](std::size_t first, std::size_t last) {
         std::fill_n(worker.wide_sums.data(), cells, WeightAndRows::Cell{0});
         add(entries, strip, first, last, summand, worker.wide_sums.data());
         for (std::size_t i = 0; i < cells; ++i) place[i] += static_cast<std::uint32_t>(worker.wide_sums[i]);
@@ -250,7 +251,7 @@ class HistogramBuilder {
     if constexpr (std::is_same_v<Bin, WeightOnly::Cell>) {
       add(entries, strip, strip.first, strip.last, WeightOnly{}, place);
     } else {
-      for_each_spill(strip, [&](std::size_t first, std::size_t last) {
+      for_each_batch_within_32_bits(strip, [&](std::size_t first, std::size_t last) {
         std::fill_n(worker.sums.data(), cells, WeightOnly::Cell{0});
         add(entries, strip, first, last, WeightOnly{}, worker.sums.data());
         for (std::size_t i = 0; i < cells; ++i) place[i] += worker.sums[i];
@@ -260,9 +261,9 @@ class HistogramBuilder {
 
   // Calls job(first, last) for rows whose sums fit into 32 bits.
   template <typename Job>
-  void for_each_spill(const Strip& strip, const Job& job) const {
-    for (std::size_t first = strip.first; first < strip.last; first += spill_rows_) {
-      job(first, std::min(strip.last, first + spill_rows_));
+  void for_each_batch_within_32_bits(const Strip& strip, const Job& job) const {
+    for (std::size_t first = strip.first; first < strip.last; first += rows_within_32_bits_) {
+      job(first, std::min(strip.last, first + rows_within_32_bits_));
     }
   }
 
@@ -278,7 +279,7 @@ class HistogramBuilder {
   const Dataset& data_;
   const bool counts_rows_;
   const std::size_t planes_, plane_size_;
-  const std::size_t spill_rows_;
+  const std::size_t rows_within_32_bits_;
   std::vector<std::uint32_t>
       sample_weight_;  // A row has its sample weight in fixed point. Empty means kOneRow for all.
   std::vector<Worker> workers_;

@@ -55,7 +55,7 @@ struct JointFixedPoint {
     unit = std::ldexp(1.0, bits);
     const double copies = std::ceil(weights.largest);
     const double of_row = copies * (std::ldexp(per_weight, bits) + 2.0 * per_rounding);
-    spill_rows = static_cast<std::size_t>(std::max(1.0, std::floor((kSumLimit - 1.0) / of_row)));
+    rows_within_32_bits = static_cast<std::size_t>(std::max(1.0, std::floor((kSumLimit - 1.0) / of_row)));
   }
 
   // With so few bits the gradient of a class that a row has a posterior of 1/30,000 for is still told from 0.
@@ -63,9 +63,9 @@ struct JointFixedPoint {
 
   double per_weight, per_rounding;
   int bits;
-  bool is_narrow;          // All sums fit into 32 bits.
-  double unit;             // This is the fixed-point weight 1.
-  std::size_t spill_rows;  // The sums of so many rows fit into 32 bits in any case.
+  bool is_narrow;                   // All sums fit into 32 bits.
+  double unit;                      // This is the fixed-point weight 1.
+  std::size_t rows_within_32_bits;  // The sums of so many rows fit into 32 bits in any case.
 };
 
 template <typename Bin, std::size_t lanes>
@@ -87,7 +87,7 @@ class JointBooster final : public Booster {
         unit_(fixed_point.unit),
         varying_columns_(data_.varying_columns()),
         validation_rows_(task.validation_weight, data_.order, task.posterior_floor),
-        histograms_(data_, fixed_point.is_narrow ? data_.rows : fixed_point.spill_rows),
+        histograms_(data_, fixed_point.is_narrow ? data_.rows : fixed_point.rows_within_32_bits),
         rows_(data_.rows),
         stride_(is_sketched() ? (classes_ + kStrideStep - 1) / kStrideStep * kStrideStep : lanes),
         gradients_(is_sketched() ? data_.rows * stride_ : 0),
@@ -316,7 +316,7 @@ class JointBooster final : public Booster {
     const std::vector<Share> lane_of_class = draw_lanes();
     std::vector<WeighedPiece> pieces;
     constexpr std::size_t kOwner = 0;  // The root of the next tree owns all rows.
-    static_assert(kSlottedRows % kBlockRows == 0, "pieces must be whole blocks");
+    static_assert(kPieceStep % kBlockRows == 0, "pieces must be whole blocks");
     cut(pieces, kOwner, 0, 0, data_.rows, choose_piece_rows(data_.rows, pool));
     for_each_piece(pool, pieces, [&](int thread, WeighedPiece& piece) {
       Workspace& space = workspaces_[static_cast<std::size_t>(thread)];

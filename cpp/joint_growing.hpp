@@ -92,7 +92,8 @@ class JointTreeGrower : private NodeGrower<JointTreeGrower<Bin, lanes>, JointNod
   double find_worth(const GrownNode& node) const { return joint_worth(node.sums, gradient_lanes_, limits_.l2); }
 
   JointColumnSearch<Bin, lanes> search_column(const GrownNode& node, std::size_t feature, const SplitDraw& draw) const {
-    return search_sums(node, feature, draw, {this->histograms_.column(*node.histogram, feature), kBins});
+    const std::size_t bins = static_cast<std::size_t>(this->data_.columns[feature].values()) + 1;
+    return search_sums(node, feature, draw, {this->histograms_.column(*node.histogram, feature), bins});
   }
 
   JointColumnSearch<Bin, lanes> search_sums(const GrownNode& node, std::size_t feature, const SplitDraw& draw,

@@ -63,8 +63,9 @@ class JointHistogramBuilder {
     Histogram<Bin>* histogram;
   };
 
-  // The lanes of at most `spill_rows` rows together fit into 32 bits.
-  JointHistogramBuilder(const Dataset& data, std::size_t spill_rows) : data_(data), spill_rows_(spill_rows) {
+  // The lanes of at most `rows_within_32_bits` rows together fit into 32 bits.
+  JointHistogramBuilder(const Dataset& data, std::size_t rows_within_32_bits)
+      : data_(data), rows_within_32_bits_(rows_within_32_bits) {
     layout_.start.push_back(0);
     for (const Column& column : data.columns) {
       layout_.start.push_back(layout_.start.back() + static_cast<std::uint32_t>(column.values()) + 1);
@@ -95,13 +96,13 @@ class JointHistogramBuilder {
     for (const Request& request : requests) rows += request.rows.size();
     const std::size_t widest = choose_width(pool.size());
     const std::size_t blocks = (data_.features + widest - 1) / widest;
-    const std::size_t most_rows = choose_strip_rows(rows, requests.size(), blocks, pool.size());
+    const std::size_t usual_rows = choose_strip_rows(rows, requests.size(), blocks, pool.size());
     std::vector<Strip> strips;
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      cut_strips(strips, i, requests[i].rows, kSides, data_.features, widest, most_rows);
+      cut_strips(strips, i, requests[i].rows, kSides, data_.features, widest, usual_rows);
       requests[i].histogram->parts.clear();
     }
-    deal_strips(strips, pool.size());
+    balance_strips(strips, pool.size());
     const std::vector<Bin*> places = place_strips(strips, requests);
     const bool few = rows * data_.features < kFewCells;
     pool.chunks(strips.size(), few ? strips.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
@@ -193,9 +194,9 @@ class JointHistogramBuilder {
       add(entries, of_rows, strip, strip.first, strip.last, place);
     } else {
       AlignedVector<Lane>& sums = workers_[static_cast<std::size_t>(thread)];
-      for (std::size_t first = strip.first; first < strip.last; first += spill_rows_) {
+      for (std::size_t first = strip.first; first < strip.last; first += rows_within_32_bits_) {
         std::fill_n(sums.data(), count, Lane{0});
-        add(entries, of_rows, strip, first, std::min(strip.last, first + spill_rows_), sums.data());
+        add(entries, of_rows, strip, first, std::min(strip.last, first + rows_within_32_bits_), sums.data());
         for (std::size_t i = 0; i < count; ++i) place[i] += sums[i];
       }
     }
@@ -208,9 +209,9 @@ class JointHistogramBuilder {
   }
 
   const Dataset& data_;
-  const std::size_t spill_rows_;
+  const std::size_t rows_within_32_bits_;
   BinLayout layout_;
-  std::vector<AlignedVector<Lane>> workers_;  // A thread has sums that are too narrow for a histogram of 64 bits here.
+  std::vector<AlignedVector<Lane>> workers_;  // A thread adds rows here first where the histogram has wider sums.
   AlignedVector<Bin> part_sums_;              // The parts of the histograms that were built last are here.
   std::vector<std::unique_ptr<Histogram<Bin>>> spare_;
 };

@@ -56,8 +56,9 @@ class LargeMemory {
   static constexpr std::size_t kMostBytes = std::size_t{1} << 62;
 };
 
-// An allocator for vectors of very many numbers that are 0 at first. The system gives out memory that is, so that
-// nobody need write it, and the threads that write other numbers are the first to touch it.
+// An allocator for vectors of very many numbers that begin as 0 because the system hands out cleared memory. Nobody
+// need write it, and the threads that write other numbers are the first to touch it. Such a vector must not shrink and
+// grow again: old numbers would come back.
 template <typename T>
 class ZeroedMemory {
  public:

@@ -65,12 +65,14 @@ struct Piece {
 // A piece has at most so many rows, whose codes stay in the second cache.
 inline constexpr std::size_t kPieceRows = 2048;
 
+// Pieces have a multiple of so many rows, which are done in a microsecond or less.
+inline constexpr std::size_t kPieceStep = 256;
+
 // Returns how many rows a piece should have for all threads to be done at about the same time.
 inline std::size_t choose_piece_rows(std::size_t rows, const ThreadPool& pool) {
   constexpr std::size_t kPiecesPerThread = 4;
-  constexpr std::size_t kFewRows = 256;  // They are done in a microsecond or less. Pieces have a multiple of it.
   const std::size_t pieces = kPiecesPerThread * static_cast<std::size_t>(pool.size());
-  return std::clamp(rows / pieces / kFewRows * kFewRows, kFewRows, kPieceRows);
+  return std::clamp(rows / pieces / kPieceStep * kPieceStep, kPieceStep, kPieceRows);
 }
 
 // Appends the pieces of a range of rows, each of up to `size` rows.

@@ -62,7 +62,7 @@ class Sketch {
       ++rows_here;
     }
     const auto varied_before = varies_;
-    const auto sums = look_at<true>(X, whole, pool);
+    const auto sums = hash_rows<true>(X, whole, pool);
     must_draw_ = must_draw_ || (rows_seen_ > kSampleRows && varies_ != varied_before);
     rows_seen_ += rows_here;
     if (!must_draw_) keep(X, whole, sums);
@@ -82,7 +82,7 @@ class Sketch {
     if (rows_drawn_from_ > rows_seen_) {
       throw std::invalid_argument("draw must see only the rows that were observed");
     }
-    keep(X, whole, look_at<false>(X, whole, pool));
+    keep(X, whole, hash_rows<false>(X, whole, pool));
   }
 
   std::vector<Column> find_bins(ThreadPool& pool) {
@@ -219,17 +219,17 @@ class Sketch {
     if (!std::exchange(drawing_, true)) rows_.clear();
   }
 
-  // What a thread has seen of a column.
+  // This is what a thread has seen of a column.
   struct SeenColumn {
     bool varies = false;
     DrawnValues values;
   };
 
-  // Returns for every row the sum of the hashes of its values, notes which columns vary and, if asked to, draws from
-  // the values of columns of numbers. All of it takes one pass over the memory of the table.
-  template <bool draws_values, typename Real>
-  std::vector<std::uint64_t> look_at(const Matrix<Real>& X, const WholeWeights& whole, ThreadPool& pool) {
-    // What each thread draws from so many columns at a time takes little memory.
+  // Returns for every row the sum of the hashes of its values, notes which columns vary and, where it collects values,
+  // draws some of every column of numbers. All of it takes one pass over the memory of the table.
+  template <bool collects_values, typename Real>
+  std::vector<std::uint64_t> hash_rows(const Matrix<Real>& X, const WholeWeights& whole, ThreadPool& pool) {
+    // The values that each thread draws from so many columns at a time take little memory.
     constexpr std::size_t kColumnsTogether = 64;
     std::vector<std::uint64_t> sums(X.rows, 0);
     for (std::size_t start = 0; start < columns; start += kColumnsTogether) {
@@ -241,7 +241,7 @@ class Sketch {
         for (std::size_t first = begin; first < end; first += kBlockRows) {
           const std::size_t last = std::min(first + kBlockRows, end);
           for (std::size_t i = 0; i < count; ++i) {
-            look_at_block<draws_values>(X, whole, start + i, first, last, sums.data(), of_thread[i]);
+            hash_block<collects_values>(X, whole, start + i, first, last, sums.data(), of_thread[i]);
           }
         }
       });
@@ -258,10 +258,10 @@ class Sketch {
     return sums;
   }
 
-  // Does so for one column of up to kBlockRows rows.
-  template <bool draws_values, typename Real>
-  void look_at_block(const Matrix<Real>& X, const WholeWeights& whole, std::size_t column, std::size_t first,
-                     std::size_t last, std::uint64_t* sums, SeenColumn& seen) const {
+  // Does this for one column of up to kBlockRows rows.
+  template <bool collects_values, typename Real>
+  void hash_block(const Matrix<Real>& X, const WholeWeights& whole, std::size_t column, std::size_t first,
+                  std::size_t last, std::uint64_t* sums, SeenColumn& seen) const {
     std::array<std::uint64_t, kBlockRows> hashes;
     bool varies = false;
     for (std::size_t row = first; row < last; ++row) {
@@ -271,7 +271,7 @@ class Sketch {
       varies |= hash != first_hash_[column] && whole[row] > 0;
     }
     seen.varies |= varies;
-    if (!draws_values || category_counts[column] > 0) return;
+    if (!collects_values || category_counts[column] > 0) return;
     for (std::size_t row = first; row < last; ++row) {
       if (!seen.values.takes(hashes[row - first]) || whole[row] == 0) continue;
       const double value = static_cast<double>(X(row, column));

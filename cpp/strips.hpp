@@ -40,14 +40,14 @@ struct Histogram {
   std::vector<HistogramPart<Bin>> parts;  // They are there until the node has been searched.
 };
 
-// Appends the strips of a node's rows on so many sides. A strip has up to `widest` features, and up to `most_rows` rows
-// and a half.
+// Appends the strips of a node's rows on so many sides. A strip has up to `widest` features and about `usual_rows`
+// rows, at most half as many again.
 inline void cut_strips(std::vector<Strip>& strips, std::size_t owner, const NodeRows& rows, std::size_t sides,
-                       std::size_t features, std::size_t widest, std::size_t most_rows) {
+                       std::size_t features, std::size_t widest, std::size_t usual_rows) {
   const std::size_t blocks = (features + widest - 1) / widest;
   for (std::size_t side = 0; side < sides; ++side) {
     const std::size_t count = rows.last[side] - rows.first[side];
-    const std::size_t slices = std::max<std::size_t>(1, (count + most_rows / 2) / most_rows);
+    const std::size_t slices = std::max<std::size_t>(1, (count + usual_rows / 2) / usual_rows);
     for (std::size_t slice = 0; slice < slices; ++slice) {
       const std::size_t first = rows.first[side] + count * slice / slices;
       const std::size_t last = rows.first[side] + count * (slice + 1) / slices;
@@ -59,8 +59,8 @@ inline void cut_strips(std::vector<Strip>& strips, std::size_t owner, const Node
   }
 }
 
-// Returns how many rows a strip should have, where the rows of so many nodes are summed up by so many threads in strips
-// of one of `blocks` blocks of features.
+// Returns about how many rows a strip should have. `rows` is the number of rows of all nodes, and features come in
+// `blocks` blocks.
 inline std::size_t choose_strip_rows(std::size_t rows, std::size_t nodes, std::size_t blocks, int threads) {
   // The strips of a single node are alike, so that one for each thread will do. More would be more parts to add up.
   const std::size_t strips_per_thread = nodes == 1 ? 1 : 2;
@@ -70,18 +70,18 @@ inline std::size_t choose_strip_rows(std::size_t rows, std::size_t nodes, std::s
   return std::max(kFewRows, rows * blocks / (strips_per_thread * static_cast<std::size_t>(threads)) + 1);
 }
 
-// Deals strips to threads, which take shares that are neighbours: the largest first, so that all have about as much.
-inline void deal_strips(std::vector<Strip>& strips, int threads) {
-  const auto hands = static_cast<std::size_t>(threads);
-  if (hands == 1 || strips.size() <= hands) return;
+// Orders strips so that equal shares of neighbours, which ThreadPool::chunks gives to threads, have about as many rows.
+inline void balance_strips(std::vector<Strip>& strips, int threads) {
+  const auto shares = static_cast<std::size_t>(threads);
+  if (shares == 1 || strips.size() <= shares) return;
   const auto is_larger = [](const Strip& a, const Strip& b) { return a.last - a.first > b.last - b.first; };
   std::stable_sort(strips.begin(), strips.end(), is_larger);
-  std::vector<Strip> dealt;
-  dealt.reserve(strips.size());
-  for (std::size_t hand = 0; hand < hands; ++hand) {
-    for (std::size_t i = hand; i < strips.size(); i += hands) dealt.push_back(strips[i]);
+  std::vector<Strip> balanced;
+  balanced.reserve(strips.size());
+  for (std::size_t share = 0; share < shares; ++share) {
+    for (std::size_t i = share; i < strips.size(); i += shares) balanced.push_back(strips[i]);
   }
-  strips.swap(dealt);
+  strips.swap(balanced);
 }
 
 }  // namespace untwist

@@ -1,7 +1,7 @@
 // Boosts several boosters side by side, which need nothing of each other.
 //
-// Boosters come first: a thread makes rounds of whichever has made the fewest and is at rest. Only where there are more
-// threads than boosters does each booster have several. What comes out is the same as one after the other.
+// Boosters come first: a thread makes rounds of whichever has made the fewest and is at rest. Only with at least twice
+// as many threads as boosters does a booster have several. What comes out is the same as one after the other.
 #pragma once
 
 #include <algorithm>
@@ -31,26 +31,27 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  ~Team() { leave_threads_of_parent(); }
+  ~Team() { forget_threads_of_parent(); }
 
-  // Runs up to `rounds` more rounds of every booster. There are fewer of those whose weights all become zero or whose
-  // loss was at its lowest `patience` rounds ago, and of all if `interrupted`, which only the thread that calls asks,
-  // says so, or if a booster fails, whose error is thrown then.
+  // Makes up to `rounds` more rounds of every booster. A booster ends early if its weights all become zero or if its
+  // loss was at its lowest `patience` rounds ago. All end early if `interrupted` says so, which only the thread that
+  // calls asks, or if a booster fails. Then its error is thrown.
   void boost(const std::vector<Booster*>& boosters, int rounds, int patience,
              const std::function<bool()>& interrupted) {
     if (boosters.empty()) return;
-    ThreadPool& pool = find_pool();
-    const std::size_t threads = std::min(boosters.size(), static_cast<std::size_t>(pool.size()));
-    const int threads_each = std::max(1, pool.size() / static_cast<int>(boosters.size()));
+    const std::size_t threads = std::min(boosters.size(), static_cast<std::size_t>(threads_));
+    ThreadPool& pool = find_pool(static_cast<int>(threads));
+    const int threads_each = std::max(1, threads_ / static_cast<int>(boosters.size()));
     // With as many threads as boosters, or far more boosters, all threads are done at about the same time if they leave
-    // no booster before its end. Otherwise they take turns.
-    const bool takes_turns = threads < boosters.size() && boosters.size() < kManyForEach * threads;
+    // no booster before its end. Otherwise a thread leaves it after each round, for the one with the most rounds left.
+    const bool takes_turns = threads < boosters.size() && boosters.size() < kManyBoostersPerThread * threads;
     std::vector<Task> tasks;
     for (Booster* booster : boosters) tasks.push_back({booster, rounds});
     std::mutex mutex;
     std::condition_variable changed;
     std::exception_ptr failure;
     std::atomic<bool> stop{false};
+    // Every chunk stands for a thread, which looks for work until there is none.
     pool.chunks(threads, 1, [&](int thread, std::size_t, std::size_t) {
       const bool is_caller = thread == 0;
       const auto must_stop = [&] {
@@ -87,8 +88,8 @@ class Team {
   std::atomic_flag busy = ATOMIC_FLAG_INIT;
 
  private:
-  // So many boosters for each thread are many.
-  static constexpr std::size_t kManyForEach = 8;
+  // From so many boosters per thread on it does not matter that the last of them end at different times.
+  static constexpr std::size_t kManyBoostersPerThread = 8;
 
   // The thread that calls asks so often whether it must stop while it waits for others.
   static constexpr auto kPulse = std::chrono::milliseconds(10);
@@ -99,7 +100,7 @@ class Team {
     bool is_busy = false;
   };
 
-  static int find_process() {
+  static int find_process_id() {
 #if defined(__unix__) || defined(__APPLE__)
     return static_cast<int>(getpid());
 #else
@@ -107,20 +108,23 @@ class Team {
 #endif
   }
 
-  // Returns the threads, which wait for more to do between two calls.
-  ThreadPool& find_pool() {
-    leave_threads_of_parent();
-    if (!pool_) {
-      pool_ = std::make_unique<ThreadPool>(threads_);
-      process_ = find_process();
+  // Returns so many threads, which wait for more to do between two calls. No more are kept than there are boosters, as
+  // each booster may have further ones of its own.
+  ThreadPool& find_pool(int threads) {
+    forget_threads_of_parent();
+    if (!pool_ || pool_threads_ != threads) {
+      pool_.reset();
+      pool_ = std::make_unique<ThreadPool>(threads);
+      pool_threads_ = threads;
+      process_id_ = find_process_id();
     }
     return *pool_;
   }
 
   // A process that was forked has none of the threads of its parent. To end them it would wait for ever, so it forgets
   // them.
-  void leave_threads_of_parent() {
-    if (pool_ && process_ != find_process()) static_cast<void>(pool_.release());
+  void forget_threads_of_parent() {
+    if (pool_ && process_id_ != find_process_id()) static_cast<void>(pool_.release());
   }
 
   // Returns the task with the most rounds left that nobody is at. It is null where others are at all that are left.
@@ -139,7 +143,8 @@ class Team {
 
   const int threads_;
   std::unique_ptr<ThreadPool> pool_;
-  int process_ = 0;  // The threads belong to this process.
+  int pool_threads_ = 0;
+  int process_id_ = 0;  // The threads of the pool belong to this process.
 };
 
 }  // namespace untwist

@@ -47,8 +47,8 @@ class ThreadPool {
 
   // Splits [0, count) into chunks of `chunk` and calls task(thread, first, last) for each. A thread has the same share
   // of them call after call, so that it finds in its cache what it left there. One that is through with its share helps
-  // the others. No more threads are called than there are chunks. Returns when all are done, and throws what one of
-  // them threw.
+  // the others. No more threads are called than there are chunks, and a pool of one thread may call task once for all
+  // of them. Returns when all are done, and throws what one of them threw.
   template <typename Task>
   void chunks(std::size_t count, std::size_t chunk, const Task& task) {
     if (workers_.empty() || count <= chunk) {
@@ -92,7 +92,7 @@ class ThreadPool {
   // Two threads that write to one cache line hold each other up. Processors fetch two lines at a time.
   static constexpr std::size_t kLinesApart = 128;
 
-  // Every thread has a seat. What others write to, and what only its owner does, are on different lines.
+  // Every thread has a seat. What other threads write to and what only its own thread writes to are on different lines.
   struct Seat {
     alignas(kLinesApart) std::atomic<std::size_t> next{0};  // This is the next chunk of its share.
     std::size_t end = 0;

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from untwist.sums import add_up, add_up_by_group, average, drop_repeats, is_repeated
+from untwist.sums import add_up, add_up_by_group, average, is_broadcast, shorten_broadcast
 
 #: Terms of every kind, made from a generator.
 TERMS = {
@@ -88,7 +88,7 @@ def test_an_average_is_by_weight():
 
 @pytest.mark.parametrize("number", [0.0, 1.0, 3.0, 0.1, 2.0**53, 5e-324])
 @pytest.mark.parametrize("count", [1, 2, 999])
-def test_a_number_that_is_repeated_without_memory_adds_up_as_copies_of_it_do(number, count):
+def test_a_number_that_is_broadcast_without_memory_adds_up_as_copies_of_it_do(number, count):
     repeated = np.broadcast_to(number, count)
     copies = np.full(count, number)
     groups = np.arange(count) % 3
@@ -96,10 +96,10 @@ def test_a_number_that_is_repeated_without_memory_adds_up_as_copies_of_it_do(num
     np.testing.assert_array_equal(add_up_by_group(repeated, groups, 4), add_up_by_group(copies, groups, 4))
 
 
-def test_only_one_number_in_memory_is_repeated():
-    assert drop_repeats(np.broadcast_to(2.0, 5)).tolist() == [2.0]
+def test_only_one_number_in_memory_is_broadcast():
+    assert shorten_broadcast(np.broadcast_to(2.0, 5)).tolist() == [2.0]
     for terms in (np.ones(5), np.ones(1), np.zeros(0), np.broadcast_to(1.0, 0), np.ones((2, 2)), np.array(1.0)):
-        assert not is_repeated(terms)
-        assert drop_repeats(terms) is terms
+        assert not is_broadcast(terms)
+        assert shorten_broadcast(terms) is terms
     assert add_up(np.array(3.0)) == 3.0
     assert add_up(np.broadcast_to(np.array([1.0, 2.0]), (3, 2))) == 9.0

@@ -88,8 +88,8 @@ def draw_table(rows: int) -> Table:
 def list_setups(rows: int, threads: int) -> list[Setup]:
     """List the methods with their threads; half of few threads could not be the best for many rows, and takes long."""
     needs_half = rows < MANY_ROWS or threads >= MANY_THREADS
-    peers = list_all_and_half(threads) if needs_half else [threads]
-    return [Setup(method, count) for method in METHODS for count in (peers if method == PEER else [threads])]
+    peer_threads = list_all_and_half(threads) if needs_half else [threads]
+    return [Setup(method, count) for method in METHODS for count in (peer_threads if method == PEER else [threads])]
 
 
 def take_turn(setup: Setup, table: Table, many: Any) -> Spent:

@@ -335,7 +335,7 @@ def describe_ratio(fits: dict[Setup, float], bar: float | None = None) -> str:
 
 
 def describe_slowdowns(fits: dict[Setup, float]) -> str:
-    """Write on which numbers of threads our fit takes longer than on fewer, by more than a twentieth."""
+    """Write on which numbers of threads our fit takes longer than on fewer, by more than SLOWER allows."""
     ours = {setup.threads: seconds for setup, seconds in fits.items() if setup.method == OURS}
     found = []
     for threads in sorted(ours):

@@ -83,8 +83,8 @@ def make_team(data: TrainingData) -> Team | None:
     Parameters
     ----------
     data : TrainingData
-        The rows. Where they are many, a tree keeps all threads busy, and each booster at work takes memory for them; of
-        a distributed fit all workers boost in the same order.
+        The rows. Where they are many, a single tree keeps all threads busy, and every booster at work would take much
+        memory. The workers of a distributed fit must boost in the same order.
 
     Returns
     -------

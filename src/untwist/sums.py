@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 
-__all__ = ["add_up", "add_up_by_group", "average", "drop_repeats", "is_repeated"]
+__all__ = ["add_up", "add_up_by_group", "average", "is_broadcast", "shorten_broadcast"]
 
 # Up to this, whole numbers add up in float64 without rounding.
 LARGEST_EXACT_SUM = 2.0**53
@@ -78,7 +78,7 @@ def add_up_by_group(terms: NDArray[Any], groups: NDArray[Any], n_groups: int) ->
     """
     flat = np.asarray(terms, dtype=np.float64)
     if _are_whole(flat):
-        if is_repeated(flat):
+        if is_broadcast(flat):
             return np.asarray(np.bincount(groups, minlength=n_groups) * flat[0])
         return np.bincount(groups, flat, n_groups).astype(np.float64)
     rising = np.argsort(flat)
@@ -104,8 +104,10 @@ def average(values: NDArray[Any], weight: Array) -> float:
     return add_up(values * weight) / total if total > 0 else 0.0
 
 
-def is_repeated(terms: NDArray[Any]) -> bool:
-    """Tell whether an array is one number in memory for all its terms, as the weights of rows are that have none.
+def is_broadcast(terms: NDArray[Any]) -> bool:
+    """Tell whether an array repeats one number in memory, as `np.broadcast_to` makes it.
+
+    Rows without weights of their own get such weights.
 
     Parameters
     ----------
@@ -118,14 +120,14 @@ def is_repeated(terms: NDArray[Any]) -> bool:
 
     Examples
     --------
-    >>> is_repeated(np.broadcast_to(1.0, 3)), is_repeated(np.ones(3))
+    >>> is_broadcast(np.broadcast_to(1.0, 3)), is_broadcast(np.ones(3))
     (True, False)
     """
     return terms.size > 1 and terms.strides == (0,)
 
 
-def drop_repeats(terms: NDArray[Any]) -> NDArray[Any]:
-    """Return the only number of an array that is one number in memory, any other array as it is.
+def shorten_broadcast(terms: NDArray[Any]) -> NDArray[Any]:
+    """Return one term of an array that repeats one number in memory, and any other array as it is.
 
     Parameters
     ----------
@@ -139,17 +141,17 @@ def drop_repeats(terms: NDArray[Any]) -> NDArray[Any]:
 
     Examples
     --------
-    >>> drop_repeats(np.broadcast_to(1.0, 3)), drop_repeats(np.array([1.0, 2.0]))
+    >>> shorten_broadcast(np.broadcast_to(1.0, 3)), shorten_broadcast(np.array([1.0, 2.0]))
     (array([1.]), array([1., 2.]))
     """
-    return terms[:1] if is_repeated(terms) else terms
+    return terms[:1] if is_broadcast(terms) else terms
 
 
 def _are_whole(terms: Array) -> bool:
     """Tell whether all terms are whole numbers, small enough for any partial sum of them to be exact."""
     if not terms.size:
         return True
-    different = drop_repeats(terms)
+    different = shorten_broadcast(terms)
     largest = float(np.abs(different).max())
     return terms.size * largest <= LARGEST_EXACT_SUM and bool((np.rint(different) == different).all())
 

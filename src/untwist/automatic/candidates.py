@@ -69,7 +69,7 @@ class FoldRun:
     team : Team or None
         What boosts several boosters at a time; None where one follows the other.
     companions : collection of FoldRun
-        Other candidates that make as many rounds at the same time, before it is their turn.
+        A live view of the candidates that make as many rounds at the same time, before it is their turn.
     made : int
         Rounds that the boosters have made, perhaps before it was their turn.
     rests : bool
@@ -116,10 +116,15 @@ class FoldRun:
         return not self.is_slow
 
     def _boost_all(self, n_rounds: int) -> None:
-        """Make so many rounds of every booster; what comes out is the same side by side as one after the other."""
+        """Bring all boosters so many rounds beyond `count`, and the companions as far.
+
+        Rounds that were made before it was the run's turn are not made again. What comes out is the same side by side
+        as one after the other.
+        """
         if self.team is None:
             for booster in self.list_boosters():
                 booster.boost(n_rounds)
+            self.made += n_rounds
             return
         while self.made < self.count + n_rounds:
             companions = [run for run in self.companions if not run.rests]

@@ -9,7 +9,7 @@ of many categories are coded by their labels, or split by sets of categories whe
 Randomised trees join the best candidate (`untwist.automatic.randomised`), unless only boosted ones can do what was
 asked for. The model is the mean of the fold models, and what they say of the rows they have not seen tells how noisy
 the labels are (`untwist.noise`). Where folds of one's own do not train on all that they do not judge, the model is
-boosted once more on all rows.
+boosted once more on all rows. Threads that a candidate leaves idle boost those that are likely to be next.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ ENOUGH_ROWS = 4000
 ENOUGH_ROWS_MIXED = 600
 ENOUGH_ROWS_JOINTLY = 1000
 
-#: With fewer threads than this the candidate whose turn it is keeps them busy.
+#: Candidates are boosted before their turn with at least so many threads; fewer are kept busy by the one whose turn it
+#: is.
 LEAST_THREADS_TO_FORESEE = 4
 
 #: Up to so many rows, a booster makes little use of more than one thread.
@@ -225,6 +226,7 @@ class Search:
     def _try_candidates(self) -> None:
         """Try one candidate after the other; the best of them is `best_run`."""
         self._choose_sets_or_numbers()
+        # Callbacks are told of one candidate after the other.
         self.foresees = self.team is not None and not self.settings.callbacks
         depth = find_lowest(self.depths, lambda depth: self.try_candidate(self.alphas[0], depth))
         self.try_candidate(self.alphas[0], depth)  # A depth that was given has not been tried.
@@ -303,11 +305,11 @@ class Search:
     # ---- candidates that are boosted before it is their turn ----
 
     def take_run(self, key: CandidateKey) -> FoldRun:
-        """Return a candidate on the first folds, and begin with those that are likely to be next on idle threads."""
+        """Return the run of a candidate whose turn it is, and begin those likely to be next, for idle threads."""
         run = self.foreseen.pop(key, None)
         if run is None:
             run = self.start_run(key, range(self.n_first_folds))
-        # What else there is may have changed since the run began.
+        # The best candidate and the steps that are left may have changed since the run began.
         run = replace(run, slow_after=self._slow_after, to_beat=self._candidate_to_beat)
         likely = self.list_likely_keys(key)
         for unlikely in self.foreseen.keys() - set(likely):

@@ -215,11 +215,12 @@ def advance(
 
 def _boost_runs(runs: list[Run], n_rounds: int, patience: int, team: Team | None) -> list[Run]:
     """Make so many rounds of every run, and return those that go on."""
-    alone = [run for run in runs if isinstance(run, BoosterRun) and not (patience and len(run.earlier_losses))]
-    if team is None or len(alone) < len(runs) or len(runs) == 1:
+    # A run that goes on from an earlier fit counts the rounds of that fit, too, and so looks out for its end itself.
+    shareable = [run for run in runs if isinstance(run, BoosterRun) and not (patience and len(run.earlier_losses))]
+    if team is None or len(shareable) < len(runs) or len(runs) == 1:
         return [run for run in runs if run.boost(n_rounds, patience)]
-    wanted = [run.count + n_rounds for run in alone]
-    for run, count in zip(alone, team.boost([run.booster for run in alone], n_rounds, patience), strict=True):
+    wanted = [run.count + n_rounds for run in shareable]
+    for run, count in zip(shareable, team.boost([run.booster for run in shareable], n_rounds, patience), strict=True):
         run.count = count
     return [run for run, count in zip(runs, wanted, strict=True) if run.count == count]
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 from untwist.arguments import Array
 from untwist.boosting.engines.compiled import MOST_COPIES, scale_weights
 from untwist.data.workers import Workers, solo
-from untwist.sums import is_repeated
+from untwist.sums import is_broadcast
 from untwist.theory.links import Link, LogitLink
 from untwist.theory.losses import AlphaLoss
 
@@ -62,7 +62,7 @@ def weigh_classes_exactly(labels: NDArray[np.uint32], weight: Array, n_classes: 
     n_rows = int(workers.sum(np.array([np.count_nonzero(scaled)]))[0])
     # Sums of whole numbers are the same in any order.
     share_of_row = math.ldexp(1.0, (n_rows * MOST_COPIES).bit_length() - BITS_OF_SUM)
-    if is_repeated(scaled):
+    if is_broadcast(scaled):
         sums = np.bincount(labels, minlength=n_classes) * np.rint(scaled[0] / share_of_row).astype(np.int64)
     else:
         whole = np.rint(scaled / share_of_row).astype(np.int64)

@@ -14,7 +14,7 @@ from untwist.arguments import Array, check_non_negative, is_missing
 from untwist.data.cells import find_spellings, list_some
 from untwist.data.tables import bring_to_host
 from untwist.data.workers import Workers, solo
-from untwist.sums import drop_repeats
+from untwist.sums import shorten_broadcast
 
 __all__ = [
     "MOST_WEIGHT",
@@ -187,7 +187,7 @@ def scale_weights(weight: Array, workers: Workers = solo) -> Array:
     ndarray of shape (n_rows,)
         The same weights where nothing is to be done.
     """
-    heaviest = max(workers.gather(float(np.max(drop_repeats(weight), initial=0.0))))
+    heaviest = max(workers.gather(float(np.max(shorten_broadcast(weight), initial=0.0))))
     if not np.isfinite(heaviest):
         raise ValueError(
             "class_weight times sample_weight must be finite, got a product that is not: divide one of them"

@@ -446,7 +446,7 @@ class _Curves(NamedTuple):
         return _Curves(*(one[pairs] for one in self))
 
     def put(self, pairs: NDArray[Any], others: _Curves) -> None:
-        """Let others take the place of the curves of some of the pairs."""
+        """Let others take the place of the curves of some of the pairs, whose rates and sides they share."""
         self.logarithms[pairs] = others.logarithms
         self.clean[pairs] = others.clean
         self.twisted[pairs] = others.twisted

@@ -23,7 +23,7 @@ from untwist.boosting.engines.engine import COLUMN_SETTINGS, Engine, EngineOptio
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads, iterate_column_blocks, iterate_row_blocks
 from untwist.data.workers import Workers, solo
-from untwist.sums import drop_repeats
+from untwist.sums import shorten_broadcast
 from untwist.theory.links import find_link_name
 from untwist.theory.losses import AlphaLoss, Loss, is_alpha_loss
 
@@ -236,7 +236,7 @@ class CompiledTeam:
 
 def find_thresholds(rows: Rows, n_categories: NDArray[np.int32], max_bins: int, n_threads: int) -> list[Array]:
     """Return the thresholds of every column that the rows of all workers make together."""
-    different = drop_repeats(rows.weight)
+    different = shorten_broadcast(rows.weight)
     ends = rows.workers.gather((float(different.min(initial=np.inf)), float(different.max(initial=0.0))))
     lightest = min(low for low, _ in ends)
     heaviest = max(high for _, high in ends)
@@ -275,7 +275,7 @@ def scale_weights(weight: Array, workers: Workers = solo) -> tuple[Array, float]
     Whole numbers count copies, exactly. Weights that are all the same (or 0) become ones. Any others are divided by a
     power of two, which keeps their ratios, so that none is above 1.
     """
-    different = drop_repeats(weight)
+    different = shorten_broadcast(weight)
     largest = max(workers.gather(float(different.max(initial=0.0))))
     whole = bool((different == np.floor(different)).all())
     if largest <= MOST_COPIES and all(workers.gather(whole)):

@@ -245,7 +245,7 @@ class Engine(ABC):
         """Return a booster that has not made a round yet. `dataset` is one that `make_dataset` made."""
 
     def make_team(self, n_threads: int) -> Team | None:
-        """Return so many threads that boost boosters side by side; None where that takes one after the other."""
+        """Return so many threads that boost boosters side by side; None where one is boosted after the other."""
         del n_threads
         return None
 

@@ -30,7 +30,7 @@ from untwist.boosting.engines.xgboost.trees import GrownTree, assemble_forest, r
 from untwist.boosting.engines.xgboost.weights import Weigher, find_array_library, sum_weight_and_agreement
 from untwist.boosting.ensemble import Ensemble, is_stale
 from untwist.data.folds import mix_bits
-from untwist.sums import drop_repeats
+from untwist.sums import shorten_broadcast
 
 __all__ = ["XGBoostBooster"]
 
@@ -81,7 +81,7 @@ class XGBoostBooster:
             if self._stays_on_device
             else _OneTreeGrower(dataset, self._l2, bool(self._growth.monotone))
         )
-        self._next_weights: tuple[Any, Any] | None = None
+        self._next_weight_and_gradient: tuple[Any, Any] | None = None
         self._rounds: list[_Round] = []
         self._losses: list[float] = []
         self._errors: list[float] = []
@@ -89,20 +89,20 @@ class XGBoostBooster:
     def _set_weights(self, weight: Array) -> None:
         """Take the sample weights, and choose the unit that boosting weights are whole multiples of."""
         workers = self._dataset.workers
-        if workers.size == 1 and bool((drop_repeats(weight) == 1.0).all()):
-            return self._set_unit(1.0, None, float(len(weight)), len(weight), counts_copies=True)
+        if workers.size == 1 and bool((shorten_broadcast(weight) == 1.0).all()):
+            return self._set_scale(1.0, None, float(len(weight)), len(weight), counts_copies=True)
         scaled, unit_weight = scale_weights(weight, workers)
         counts_copies = all(workers.gather(bool((scaled == np.floor(scaled)).all())))
         sample_weight = None if (scaled == 1).all() else find_array_library(self._dataset.device).asarray(scaled)
         copies = scaled.sum() if counts_copies else np.count_nonzero(scaled)
         n_roundings = int(workers.sum(np.array([copies], dtype=np.int64))[0])
         total = self._sum_sample_weight(scaled)
-        return self._set_unit(unit_weight, sample_weight, total, n_roundings, counts_copies=counts_copies)
+        return self._set_scale(unit_weight, sample_weight, total, n_roundings, counts_copies=counts_copies)
 
-    def _set_unit(
+    def _set_scale(
         self, unit_weight: float, sample_weight: Any, total: float, n_roundings: int, *, counts_copies: bool
     ) -> None:
-        """Choose the unit by how many boosting weights of all workers are rounded."""
+        """Keep the sample weights, and make what weighs margins, in a unit chosen by how many weights are rounded."""
         self._l2 = self._growth.l2 / unit_weight
         self._sample_weight = sample_weight
         self._total_weight = total
@@ -144,18 +144,18 @@ class XGBoostBooster:
 
     def _boost_on_device(self) -> bool:  # pragma: no cover - This needs a GPU.
         """Do the same where all rows are on a GPU, in few passes over them and with one answer to wait for."""
-        if self._next_weights is None:
+        if self._next_weight_and_gradient is None:
             weight = self._weigh(self._margins, self._sample_weight)
-            self._next_weights = weight, self._negative_sign * weight
-        weight, gradient = self._next_weights
+            self._next_weight_and_gradient = weight, self._negative_sign * weight
+        weight, gradient = self._next_weight_and_gradient
         h = self._grower.grow(self._list_parameters(0.0), gradient, weight)
         sums = sum_weight_and_agreement(weight, self._sign, h)
         boosting_weight, agreement = self._dataset.workers.sum(sums).tolist()
         if boosting_weight == 0:
-            return False  # The tree that was grown is not one of the first so many that are kept.
+            return False  # XGBoost keeps the tree, but only as many trees as there are rounds are read.
         edge = agreement / self._total_weight
         leverage = self._task.step_size * edge if self._task.by_edge else self._task.step_size
-        self._next_weights = self._weigh.step(self._margins, self._sign, h, leverage, self._sample_weight)
+        self._next_weight_and_gradient = self._weigh.step(self._margins, self._sign, h, leverage, self._sample_weight)
         self._rounds.append(_Round(leverage, edge, self._total_weight))
         if self._has_validation:
             self._validate()

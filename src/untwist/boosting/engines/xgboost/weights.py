@@ -130,7 +130,7 @@ def _compile(inputs: str, outputs: str, body: str, name: str) -> Any:  # pragma:
 def sum_weight_and_agreement(weight: Any, sign: Any, h: Any) -> Any:  # pragma: no cover - This needs a GPU.
     """Return the sums of the weights and of weight * y * h(x) over the rows of a GPU, fetched together."""
     agreement = _compile_agreement()(weight, sign, h)
-    # The sums of arrays take all of a GPU, those of a kernel of our own would take a small part of it.
+    # CuPy's own sums keep all of a GPU busy; a kernel of ours that sums up would keep a small part of it busy.
     return importlib.import_module("cupy").stack([weight.sum(dtype="float64"), agreement.sum()]).get()
 
 
