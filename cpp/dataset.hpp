@@ -48,7 +48,7 @@ inline bool is_wide(std::size_t rows, std::size_t features) {
   return rows <= kFewRows && features >= kManyColumns;
 }
 
-using ManyCodes = std::vector<Code, ZeroedMemory<Code>>;
+using ManyCodes = std::vector<Code, LargeMemory<Code, true>>;
 
 class Dataset {
  public:

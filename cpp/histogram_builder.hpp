@@ -78,16 +78,13 @@ struct ClassAdder {
 // planes are the weights of the negative and of the positive class and, where rows are counted, the sample weights of
 // both.
 template <typename Bin>
-class HistogramBuilder {
+class HistogramBuilder : public StripBuilder<HistogramBuilder<Bin>, Bin> {
  public:
-  // The rows of a node are to be summed up into its histogram.
-  struct Request {
-    NodeRows rows;
-    Histogram<Bin>* histogram;
-  };
+  using typename StripBuilder<HistogramBuilder<Bin>, Bin>::Request;
 
   HistogramBuilder(const Dataset& data, const TrainingWeights& weights, bool counts_rows)
-      : data_(data),
+      : StripBuilder<HistogramBuilder<Bin>, Bin>(data.features, (counts_rows ? 4 : 2) * data.features * kBins),
+        data_(data),
         counts_rows_(counts_rows),
         planes_(counts_rows ? 4 : 2),
         plane_size_(data.features * kBins),
@@ -116,35 +113,10 @@ class HistogramBuilder {
     }
   }
 
-  // Returns a histogram with any content. It is one that was given back, if there is one.
-  std::unique_ptr<Histogram<Bin>> take() {
-    if (spare_.empty()) return std::make_unique<Histogram<Bin>>(planes_ * plane_size_);
-    auto histogram = std::move(spare_.back());
-    spare_.pop_back();
-    return histogram;
-  }
-
-  void give_back(std::unique_ptr<Histogram<Bin>> histogram) {
-    if (histogram != nullptr) spare_.push_back(std::move(histogram));
-  }
-
   // Fills the histograms of some nodes from their rows, or gives them parts.
   void build(const Entry* entries, const std::vector<Request>& requests, ThreadPool& pool) {
-    std::size_t rows = 0;
-    for (const Request& request : requests) rows += request.rows.size();
-    const std::size_t blocks = (data_.features + kMaxFeatures - 1) / kMaxFeatures;
-    const std::size_t usual_rows = choose_strip_rows(rows, requests.size(), blocks, pool.size());
-    std::vector<Strip> strips;
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      cut_strips(strips, i, requests[i].rows, kSides, data_.features, kMaxFeatures, usual_rows);
-      requests[i].histogram->parts.clear();
-    }
-    balance_strips(strips, pool.size());
-    const std::vector<Bin*> places = place_strips(strips, requests);
-    const bool few = rows * data_.features < kFewCells;
-    pool.chunks(strips.size(), few ? strips.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) sum_up(entries, strips[i], places[i], thread);
-    });
+    this->build_strips(requests, kMaxFeatures, pool,
+                       [&](const Strip& strip, Bin* place, int thread) { sum_up(entries, strip, place, thread); });
   }
 
   // Adds up the parts of one feature, if there are any.
@@ -186,12 +158,13 @@ class HistogramBuilder {
   }
 
  private:
+  friend StripBuilder<HistogramBuilder<Bin>, Bin>;
+
   static constexpr std::size_t kSides = 2;
 
   // Weights are at most 2^17 where there are many rows, so the sum of so many stays within 32 bits.
   static constexpr std::size_t kRowsWithin32Bits = 16384;
 
-  // With fewer cells than this the sums are there before another thread has woken up.
   static constexpr std::size_t kFewCells = 16384;
 
   // A thread adds rows here first where the histogram has wider sums, or where a weight and a count share a number.
@@ -203,28 +176,12 @@ class HistogramBuilder {
   // Weights are added to the sums themselves where these are as wide.
   bool adds_in_place() const { return !counts_rows_ && std::is_same_v<Bin, WeightOnly::Cell>; }
 
-  // Returns where each strip begins: in its histogram, or in the memory of parts, of which the histogram is told.
-  std::vector<Bin*> place_strips(const std::vector<Strip>& strips, const std::vector<Request>& requests) {
-    const auto find_size = [&](const Strip& strip) {
-      return strip.is_whole ? 0 : (strip.last_feature - strip.first_feature) * kBins * (planes_ / kSides);
-    };
-    std::size_t size = 0;
-    for (const Strip& strip : strips) size += find_size(strip);
-    if (size > part_sums_.size()) part_sums_.resize(size);
-    std::vector<Bin*> places;
-    places.reserve(strips.size());
-    Bin* next = part_sums_.data();
-    for (const Strip& strip : strips) {
-      Histogram<Bin>& histogram = *requests[strip.owner].histogram;
-      if (strip.is_whole) {
-        places.push_back(histogram.sums.data() + strip.side * plane_size_ + strip.first_feature * kBins);
-        continue;
-      }
-      places.push_back(next);
-      histogram.parts.push_back({strip.side, strip.first_feature, strip.last_feature, next});
-      next += find_size(strip);
-    }
-    return places;
+  std::size_t count_sums(const Strip& strip) const {
+    return (strip.last_feature - strip.first_feature) * kBins * (planes_ / kSides);
+  }
+
+  Bin* find_place(Histogram<Bin>& histogram, const Strip& strip) const {
+    return histogram.sums.data() + strip.side * plane_size_ + strip.first_feature * kBins;
   }
 
   // Writes the sums of a strip to its place. Where rows are counted, their sums are `to_rows` numbers after those of
@@ -283,8 +240,6 @@ class HistogramBuilder {
   std::vector<std::uint32_t>
       sample_weight_;  // A row has its sample weight in fixed point. Empty means kOneRow for all.
   std::vector<Worker> workers_;
-  AlignedVector<Bin> part_sums_;  // The parts of the histograms that were built last are here.
-  std::vector<std::unique_ptr<Histogram<Bin>>> spare_;
 };
 
 }  // namespace untwist

@@ -55,22 +55,13 @@ struct JointAdder {
 
 // Bins have 32 bits where the sums over all rows fit, else 64. A histogram has its sums as [feature][bin][lane].
 template <typename Bin, std::size_t lanes>
-class JointHistogramBuilder {
+class JointHistogramBuilder : public StripBuilder<JointHistogramBuilder<Bin, lanes>, Bin> {
  public:
-  // The rows of a node are to be summed up into its histogram.
-  struct Request {
-    NodeRows rows;
-    Histogram<Bin>* histogram;
-  };
+  using typename StripBuilder<JointHistogramBuilder<Bin, lanes>, Bin>::Request;
 
   // The lanes of at most `rows_within_32_bits` rows together fit into 32 bits.
   JointHistogramBuilder(const Dataset& data, std::size_t rows_within_32_bits)
-      : data_(data), rows_within_32_bits_(rows_within_32_bits) {
-    layout_.start.push_back(0);
-    for (const Column& column : data.columns) {
-      layout_.start.push_back(layout_.start.back() + static_cast<std::uint32_t>(column.values()) + 1);
-    }
-  }
+      : JointHistogramBuilder(data, rows_within_32_bits, lay_out(data)) {}
 
   // Makes room for the sums of so many threads.
   void prepare(int threads) {
@@ -78,46 +69,21 @@ class JointHistogramBuilder {
     while (workers_.size() < static_cast<std::size_t>(threads)) workers_.emplace_back(layout_.bins() * lanes);
   }
 
-  // Returns a histogram with any content. It is one that was given back, if there is one.
-  std::unique_ptr<Histogram<Bin>> take() {
-    if (spare_.empty()) return std::make_unique<Histogram<Bin>>(layout_.bins() * lanes);
-    auto histogram = std::move(spare_.back());
-    spare_.pop_back();
-    return histogram;
-  }
-
-  void give_back(std::unique_ptr<Histogram<Bin>> histogram) {
-    if (histogram != nullptr) spare_.push_back(std::move(histogram));
-  }
-
   // Fills the histograms of some nodes from their rows, or gives them parts.
   void build(const Entry* entries, const Lane* of_rows, const std::vector<Request>& requests, ThreadPool& pool) {
-    std::size_t rows = 0;
-    for (const Request& request : requests) rows += request.rows.size();
-    const std::size_t widest = choose_width(pool.size());
-    const std::size_t blocks = (data_.features + widest - 1) / widest;
-    const std::size_t usual_rows = choose_strip_rows(rows, requests.size(), blocks, pool.size());
-    std::vector<Strip> strips;
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      cut_strips(strips, i, requests[i].rows, kSides, data_.features, widest, usual_rows);
-      requests[i].histogram->parts.clear();
-    }
-    balance_strips(strips, pool.size());
-    const std::vector<Bin*> places = place_strips(strips, requests);
-    const bool few = rows * data_.features < kFewCells;
-    pool.chunks(strips.size(), few ? strips.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) sum_up(entries, of_rows, strips[i], places[i], thread);
+    this->build_strips(requests, choose_width(pool.size()), pool, [&](const Strip& strip, Bin* place, int thread) {
+      sum_up(entries, of_rows, strip, place, thread);
     });
   }
 
   // Adds up the parts of one feature, if there are any.
   void gather(Histogram<Bin>& histogram, std::size_t feature) const {
-    Bin* to = histogram.sums.data() + find_place(0, feature);
-    const std::size_t count = find_place(feature, feature + 1);
+    Bin* to = histogram.sums.data() + count_between(0, feature);
+    const std::size_t count = count_between(feature, feature + 1);
     bool is_first = true;
     for (const HistogramPart<Bin>& part : histogram.parts) {
       if (!part.has(0, feature)) continue;
-      const Bin* from = part.sums + find_place(part.first_feature, feature);
+      const Bin* from = part.sums + count_between(part.first_feature, feature);
       if (is_first) {
         std::copy_n(from, count, to);
       } else {
@@ -129,27 +95,49 @@ class JointHistogramBuilder {
 
   // Takes one feature of a histogram away from another.
   void subtract(Histogram<Bin>& from, const Histogram<Bin>& part, std::size_t feature) const {
-    Bin* whole = from.sums.data() + find_place(0, feature);
-    const Bin* taken = part.sums.data() + find_place(0, feature);
-    const std::size_t count = find_place(feature, feature + 1);
+    Bin* whole = from.sums.data() + count_between(0, feature);
+    const Bin* taken = part.sums.data() + count_between(0, feature);
+    const std::size_t count = count_between(feature, feature + 1);
     for (std::size_t i = 0; i < count; ++i) whole[i] -= taken[i];
   }
 
   // Returns the first row of a feature's sums.
   const Bin* column(const Histogram<Bin>& histogram, std::size_t feature) const {
-    return histogram.sums.data() + find_place(0, feature);
+    return histogram.sums.data() + count_between(0, feature);
   }
 
  private:
+  friend StripBuilder<JointHistogramBuilder<Bin, lanes>, Bin>;
+
   // All rows are on one side of the list.
   static constexpr std::size_t kSides = 1;
 
-  // With fewer cells than this the sums are there before another thread has woken up.
   static constexpr std::size_t kFewCells = 8192;
 
-  // Returns how many numbers are between two features.
-  std::size_t find_place(std::size_t from, std::size_t to) const {
+  JointHistogramBuilder(const Dataset& data, std::size_t rows_within_32_bits, BinLayout layout)
+      : StripBuilder<JointHistogramBuilder<Bin, lanes>, Bin>(data.features, layout.bins() * lanes),
+        data_(data),
+        rows_within_32_bits_(rows_within_32_bits),
+        layout_(std::move(layout)) {}
+
+  static BinLayout lay_out(const Dataset& data) {
+    BinLayout layout;
+    layout.start.push_back(0);
+    for (const Column& column : data.columns) {
+      layout.start.push_back(layout.start.back() + static_cast<std::uint32_t>(column.values()) + 1);
+    }
+    return layout;
+  }
+
+  // Returns how many sums the features from one up to another have.
+  std::size_t count_between(std::size_t from, std::size_t to) const {
     return (layout_.start[to] - layout_.start[from]) * lanes;
+  }
+
+  std::size_t count_sums(const Strip& strip) const { return count_between(strip.first_feature, strip.last_feature); }
+
+  Bin* find_place(Histogram<Bin>& histogram, const Strip& strip) const {
+    return histogram.sums.data() + count_between(0, strip.first_feature);
   }
 
   // Returns how many features a strip has. Sums of all lanes are large, so threads have features of their own rather
@@ -162,33 +150,9 @@ class JointHistogramBuilder {
     return std::max(kFewFeatures, each);
   }
 
-  // Returns where each strip begins: in its histogram, or in the memory of parts, of which the histogram is told.
-  std::vector<Bin*> place_strips(const std::vector<Strip>& strips, const std::vector<Request>& requests) {
-    const auto find_size = [&](const Strip& strip) {
-      return strip.is_whole ? 0 : find_place(strip.first_feature, strip.last_feature);
-    };
-    std::size_t size = 0;
-    for (const Strip& strip : strips) size += find_size(strip);
-    if (size > part_sums_.size()) part_sums_.resize(size);
-    std::vector<Bin*> places;
-    places.reserve(strips.size());
-    Bin* next = part_sums_.data();
-    for (const Strip& strip : strips) {
-      Histogram<Bin>& histogram = *requests[strip.owner].histogram;
-      if (strip.is_whole) {
-        places.push_back(histogram.sums.data() + find_place(0, strip.first_feature));
-        continue;
-      }
-      places.push_back(next);
-      histogram.parts.push_back({strip.side, strip.first_feature, strip.last_feature, next});
-      next += find_size(strip);
-    }
-    return places;
-  }
-
   // Writes the sums of a strip to its place.
   void sum_up(const Entry* entries, const Lane* of_rows, const Strip& strip, Bin* place, int thread) {
-    const std::size_t count = find_place(strip.first_feature, strip.last_feature);
+    const std::size_t count = count_sums(strip);
     std::fill_n(place, count, Bin{0});
     if constexpr (std::is_same_v<Bin, Lane>) {
       add(entries, of_rows, strip, strip.first, strip.last, place);
@@ -212,8 +176,6 @@ class JointHistogramBuilder {
   const std::size_t rows_within_32_bits_;
   BinLayout layout_;
   std::vector<AlignedVector<Lane>> workers_;  // A thread adds rows here first where the histogram has wider sums.
-  AlignedVector<Bin> part_sums_;              // The parts of the histograms that were built last are here.
-  std::vector<std::unique_ptr<Histogram<Bin>>> spare_;
 };
 
 }  // namespace untwist

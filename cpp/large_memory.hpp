@@ -1,6 +1,6 @@
-// An allocator for vectors of very many numbers that are written once. New numbers are not set to 0 first, so that the
-// threads that write them are also the first to touch their memory, and the system is asked for large pages, which take
-// far less time to fetch one by one.
+// An allocator for vectors of very many numbers. New numbers are not written first, so that the threads that write them
+// are also the first to touch their memory, and the system is asked for large pages, which take far less time to fetch
+// one by one.
 #pragma once
 
 #include <cstddef>
@@ -16,67 +16,28 @@
 
 namespace untwist {
 
-template <typename T>
+// Where it is cleared, numbers begin as 0, as the system hands out memory that is. Such a vector must not shrink and
+// grow again: old numbers would come back.
+template <typename T, bool is_cleared>
 class LargeMemory {
  public:
   using value_type = T;
 
+  template <typename U>
+  struct rebind {
+    using other = LargeMemory<U, is_cleared>;
+  };
+
   LargeMemory() = default;
   template <typename U>
-  LargeMemory(const LargeMemory<U>&) {}  // NOLINT: an allocator converts to that of another type.
+  LargeMemory(const LargeMemory<U, is_cleared>&) {}  // NOLINT: an allocator converts to that of another type.
 
   T* allocate(std::size_t count) {
     if (count > kMostBytes / sizeof(T)) throw std::bad_array_new_length();
-    const std::size_t alignment = count * sizeof(T) < kLargePage ? alignof(std::max_align_t) : kLargePage;
-    const std::size_t bytes = (count * sizeof(T) + alignment - 1) / alignment * alignment;
-    void* memory = std::aligned_alloc(alignment, bytes);
-    if (memory == nullptr) throw std::bad_alloc();
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (alignment == kLargePage) madvise(memory, bytes, MADV_HUGEPAGE);  // It is a wish, and may be refused.
-#endif
-    return static_cast<T*>(memory);
-  }
-
-  void deallocate(T* memory, std::size_t) { std::free(memory); }
-
-  template <typename U>
-  void construct(U* place) {
-    ::new (static_cast<void*>(place)) U;
-  }
-  template <typename U, typename... Arguments>
-  void construct(U* place, Arguments&&... arguments) {
-    ::new (static_cast<void*>(place)) U(std::forward<Arguments>(arguments)...);
-  }
-
-  friend bool operator==(const LargeMemory&, const LargeMemory&) { return true; }
-  friend bool operator!=(const LargeMemory&, const LargeMemory&) { return false; }
-
- private:
-  static constexpr std::size_t kLargePage = std::size_t{1} << 21;
-  static constexpr std::size_t kMostBytes = std::size_t{1} << 62;
-};
-
-// An allocator for vectors of very many numbers that begin as 0 because the system hands out cleared memory. Nobody
-// need write it, and the threads that write other numbers are the first to touch it. Such a vector must not shrink and
-// grow again: old numbers would come back.
-template <typename T>
-class ZeroedMemory {
- public:
-  using value_type = T;
-
-  ZeroedMemory() = default;
-  template <typename U>
-  ZeroedMemory(const ZeroedMemory<U>&) {}  // NOLINT: an allocator converts to that of another type.
-
-  T* allocate(std::size_t count) {
-    void* memory = std::calloc(count, sizeof(T));
-    if (memory == nullptr && count > 0) throw std::bad_alloc();
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    const auto begin = (reinterpret_cast<std::uintptr_t>(memory) + kLargePage - 1) / kLargePage * kLargePage;
-    const auto end = (reinterpret_cast<std::uintptr_t>(memory) + count * sizeof(T)) / kLargePage * kLargePage;
-    // It is a wish, and may be refused.
-    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-#endif
+    const std::size_t bytes = count * sizeof(T);
+    void* memory = is_cleared ? std::calloc(bytes, 1) : allocate_aligned(bytes);
+    if (memory == nullptr && bytes > 0) throw std::bad_alloc();
+    ask_for_large_pages(memory, bytes);
     return static_cast<T*>(memory);
   }
 
@@ -91,13 +52,32 @@ class ZeroedMemory {
     ::new (static_cast<void*>(place)) U(std::forward<Arguments>(arguments)...);
   }
 
-  friend bool operator==(const ZeroedMemory&, const ZeroedMemory&) { return true; }
-  friend bool operator!=(const ZeroedMemory&, const ZeroedMemory&) { return false; }
+  friend bool operator==(const LargeMemory&, const LargeMemory&) { return true; }
+  friend bool operator!=(const LargeMemory&, const LargeMemory&) { return false; }
 
  private:
   static constexpr std::size_t kLargePage = std::size_t{1} << 21;
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 62;
+
+  // Returns memory of which all is in large pages, if it is large.
+  static void* allocate_aligned(std::size_t bytes) {
+    const std::size_t alignment = bytes < kLargePage ? alignof(std::max_align_t) : kLargePage;
+    return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  }
+
+  // It is a wish, and may be refused.
+  static void ask_for_large_pages(void* memory, std::size_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    const auto place = reinterpret_cast<std::uintptr_t>(memory);
+    const auto begin = (place + kLargePage - 1) / kLargePage * kLargePage;
+    const auto end = (place + bytes) / kLargePage * kLargePage;
+    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#else
+    static_cast<void>(memory), static_cast<void>(bytes);
+#endif
+  }
 };
 
-using ManyReals = std::vector<double, LargeMemory<double>>;
+using ManyReals = std::vector<double, LargeMemory<double, false>>;
 
 }  // namespace untwist

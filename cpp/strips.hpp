@@ -7,10 +7,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "aligned_memory.hpp"
 #include "rows.hpp"
+#include "threads.hpp"
 
 namespace untwist {
 
@@ -19,7 +22,7 @@ struct Strip : Piece {
   bool is_whole;  // It has all rows of its side.
 };
 
-// The sums of a strip that is not whole, in the layout that its builder has for the features of the strip.
+// A part has the sums of a strip that is not whole, in the layout that its builder has for the features of the strip.
 template <typename Bin>
 struct HistogramPart {
   std::size_t side;
@@ -83,5 +86,86 @@ inline void balance_strips(std::vector<Strip>& strips, int threads) {
   }
   strips.swap(balanced);
 }
+
+// Builds histograms in strips, and keeps those that were given back for use again. A builder derives from it and has
+// the constants kSides and kFewCells (with fewer the sums are there before another thread has woken up),
+// count_sums(strip), which is how many sums a strip has, and find_place(histogram, strip), which is where those of a
+// whole one go.
+template <typename Builder, typename Bin>
+class StripBuilder {
+ public:
+  // The rows of a node are to be summed up into its histogram.
+  struct Request {
+    NodeRows rows;
+    Histogram<Bin>* histogram;
+  };
+
+  // Returns a histogram with any content. It is one that was given back, if there is one.
+  std::unique_ptr<Histogram<Bin>> take() {
+    if (spare_.empty()) return std::make_unique<Histogram<Bin>>(histogram_size_);
+    auto histogram = std::move(spare_.back());
+    spare_.pop_back();
+    return histogram;
+  }
+
+  void give_back(std::unique_ptr<Histogram<Bin>> histogram) {
+    if (histogram != nullptr) spare_.push_back(std::move(histogram));
+  }
+
+ protected:
+  // A histogram has so many sums of all features.
+  StripBuilder(std::size_t features, std::size_t histogram_size)
+      : features_(features), histogram_size_(histogram_size) {}
+
+  // Fills the histograms of some nodes from their rows, or gives them parts. A strip has up to `widest` features, and
+  // sum_up(strip, place, thread) writes its sums to their place.
+  template <typename SumUp>
+  void build_strips(const std::vector<Request>& requests, std::size_t widest, ThreadPool& pool, const SumUp& sum_up) {
+    std::size_t rows = 0;
+    for (const Request& request : requests) rows += request.rows.size();
+    const std::size_t blocks = (features_ + widest - 1) / widest;
+    const std::size_t usual_rows = choose_strip_rows(rows, requests.size(), blocks, pool.size());
+    std::vector<Strip> strips;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      cut_strips(strips, i, requests[i].rows, Builder::kSides, features_, widest, usual_rows);
+      requests[i].histogram->parts.clear();
+    }
+    balance_strips(strips, pool.size());
+    const std::vector<Bin*> places = place_strips(strips, requests);
+    const bool is_little_work = rows * features_ < Builder::kFewCells;
+    pool.chunks(strips.size(), is_little_work ? strips.size() : 1,
+                [&](int thread, std::size_t first, std::size_t last) {
+                  for (std::size_t i = first; i < last; ++i) sum_up(strips[i], places[i], thread);
+                });
+  }
+
+ private:
+  const Builder& self() const { return static_cast<const Builder&>(*this); }
+
+  // Returns where each strip begins: in its histogram, or in the memory of parts, of which the histogram is told.
+  std::vector<Bin*> place_strips(const std::vector<Strip>& strips, const std::vector<Request>& requests) {
+    std::size_t size = 0;
+    for (const Strip& strip : strips) size += strip.is_whole ? 0 : self().count_sums(strip);
+    if (size > part_sums_.size()) part_sums_.resize(size);
+    std::vector<Bin*> places;
+    places.reserve(strips.size());
+    Bin* next = part_sums_.data();
+    for (const Strip& strip : strips) {
+      Histogram<Bin>& histogram = *requests[strip.owner].histogram;
+      if (strip.is_whole) {
+        places.push_back(self().find_place(histogram, strip));
+        continue;
+      }
+      places.push_back(next);
+      histogram.parts.push_back({strip.side, strip.first_feature, strip.last_feature, next});
+      next += self().count_sums(strip);
+    }
+    return places;
+  }
+
+  const std::size_t features_, histogram_size_;
+  AlignedVector<Bin> part_sums_;  // The parts of the histograms that were built last are here.
+  std::vector<std::unique_ptr<Histogram<Bin>>> spare_;
+};
 
 }  // namespace untwist
