@@ -1,5 +1,6 @@
 """Matrix products have one thread while anybody fits, and as many as before when nobody does."""
 
+import os
 import threading
 
 import numpy as np
@@ -45,7 +46,7 @@ def test_one_thread_inside_and_as_many_as_before_outside():
     assert set(list_threads()) == {3}
 
 
-def test_those_that_overlap_leave_the_number_as_it_was_whoever_ends_first():
+def test_the_last_of_those_that_overlap_lifts_the_limit_whoever_began():
     first_is_in, second_is_in, first_is_out = threading.Event(), threading.Event(), threading.Event()
     seen = []
 
@@ -61,16 +62,49 @@ def test_those_that_overlap_leave_the_number_as_it_was_whoever_ends_first():
         with use_one_blas_thread():
             second_is_in.set()
             first_is_out.wait(PATIENCE)
+            seen.append(set(list_threads()))
 
-    threads = [threading.Thread(target=work) for work in (come_first, come_second)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert seen == [{1}]
-    assert set(list_threads()) == {3}
+    for _ in range(2):
+        threads = [threading.Thread(target=work) for work in (come_first, come_second)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        for event in (first_is_in, second_is_in, first_is_out):
+            event.clear()
+        assert set(list_threads()) == {3}
+    assert seen == [{1}] * 4
+    with threadpool_limits(2, user_api="blas"):  # This thread has a say, whoever had one before.
+        assert set(list_threads()) == {2}
+
+
+def test_fits_in_several_threads_leave_the_number_as_it_was():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, 3)), rng.integers(0, 3, 150)
+
+    def fit(labels):
+        PILBoostClassifier(n_jobs=2, random_state=0).fit(X, labels)
+
+    for _ in range(2):
+        threads = [threading.Thread(target=fit, args=(labels,)) for labels in (y, y > 0, y, y > 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert set(list_threads()) == {3}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_process_that_is_forked_inside_can_go_in_and_out():
     with use_one_blas_thread():
-        assert set(list_threads()) == {1}
+        child = os.fork()
+        if child == 0:
+            with use_one_blas_thread():
+                inside = set(list_threads())
+            os._exit(0 if inside == {1} else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert set(list_threads()) == {3}
 
 
 def test_a_fit_leaves_the_number_as_it_was():

@@ -186,9 +186,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Link, init and missing must be the same.
     callbacks : list of functions or None, default None
         Each is called after every round (every tenth of each candidate where something is chosen from the data) with an
-        `untwist.boosting.runs.Progress`; a true answer ends the fit.
+        `untwist.boosting.runs.Progress`; a true answer ends the rounds. Where something is chosen it ends the search: the
+        best candidate so far is finished, without further calls.
     n_jobs : int or None, default None
-        Threads; None for as many as the process may use. The model does not depend on it.
+        Threads; None or -1 for as many as the process may use, -2 for one less. The model does not depend on it.
     verbose : int, default 0
         Report to standard error every so many rounds, or every candidate where something is chosen from the data; and
         show how far the fit is, with an estimate of what is left: a line in a terminal, a bar in a notebook.
@@ -263,7 +264,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     does (`predict_proba_twisted`); for alpha 1 without noise_rates that is the clean posterior too. A warm start
     measures the rounds before it again.
 
-    Ctrl-C during `fit` keeps the rounds done so far: the model is fitted, and KeyboardInterrupt goes on to the caller.
+    Ctrl-C during `fit` keeps the rounds done so far, if there are any: the model is fitted, and KeyboardInterrupt goes on
+    to the caller.
 
     Examples
     --------

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv, logsumexp
-from threadpoolctl import threadpool_limits
 
 from untwist.arguments import Array, check_numbers
+from untwist.blas import use_one_blas_thread
 from untwist.display import NAME_WIDTH, write_bar, write_fragment, write_percent, write_table
 from untwist.noise.components import LEAST_WEIGHT, SAFE_MARGIN, find_log_odds, take_components
 from untwist.noise.hierarchy import LEAST_ENTRY
@@ -305,7 +305,7 @@ def estimate_by_source(
     components = take_components(noise, votes.posterior)
     listed = components.list_components(_limit_components(votes))
     # The number of threads of a matrix product may change its last bit.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with use_one_blas_thread():
         fits = [fit_sources(votes, components, each) for each in listed]
     before = np.array([fit.component.weight for fit in fits])
     log_weights = np.log(before) + _find_trust(votes) * _temper_gains(votes, np.array([fit.gain for fit in fits]))

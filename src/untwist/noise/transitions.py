@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from untwist.arguments import Array, check_numbers
+from untwist.blas import use_one_blas_thread
 from untwist.noise.climbing import FIRST_STEPS, START_RATES, climb, search_matrices
 from untwist.noise.families import KnownMatrix, make_even_matrix
 from untwist.noise.matrix import DEVIATIONS, MatrixUntwisting, check_matrix, spread_share
@@ -122,7 +122,7 @@ def estimate_transitions(
     """
     twisted, given, weight = _check_rows(posterior, labels, sample_weight)
     # The number of threads of a matrix product may change its last bit.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with use_one_blas_thread():
         rows = choose_rows(twisted, given, weight)
         rows = rows._replace(weight=rows.weight / rows_per_case)
         plausibility = Plausibility(rows)
