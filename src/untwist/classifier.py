@@ -264,8 +264,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     does (`predict_proba_twisted`); for alpha 1 without noise_rates that is the clean posterior too. A warm start
     measures the rounds before it again.
 
-    Ctrl-C during `fit` keeps the rounds done so far, if there are any: the model is fitted, and KeyboardInterrupt goes on
-    to the caller.
+    Ctrl-C during `fit` keeps the rounds done so far, if there are any: the model is fitted, and KeyboardInterrupt goes
+    on to the caller.
 
     Examples
     --------
