@@ -186,8 +186,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Link, init and missing must be the same.
     callbacks : list of functions or None, default None
         Each is called after every round (every tenth of each candidate where something is chosen from the data) with an
-        `untwist.boosting.runs.Progress`; a true answer ends the rounds. Where something is chosen it ends the search: the
-        best candidate so far is finished, without further calls.
+        `untwist.boosting.runs.Progress`; a true answer ends the rounds. Where something is chosen it ends the search:
+        the best candidate so far is finished, without further calls.
     n_jobs : int or None, default None
         Threads; None or -1 for as many as the process may use, -2 for one less. The model does not depend on it.
     verbose : int, default 0
