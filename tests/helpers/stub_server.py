@@ -1,5 +1,6 @@
 """A server of the review page's protocol in a few lines: it keeps decisions in memory and can go away."""
 
+import contextlib
 import json
 import socket
 import threading
@@ -17,6 +18,7 @@ class StubServer:
         self.refuses = None
         self.port = 0
         self._holder = socket.socket()
+        self._connections = set()
         self.start()
 
     def start(self):
@@ -24,6 +26,14 @@ class StubServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.0"  # No connection stays open when the server goes away.
+
+            def setup(self):
+                super().setup()
+                owner._connections.add(self.connection)
+
+            def finish(self):
+                owner._connections.discard(self.connection)
+                super().finish()
 
             def log_message(self, *_):
                 pass
@@ -66,6 +76,9 @@ class StubServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        for connection in list(self._connections):  # A browser opens some before it has anything to ask for.
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         # A socket that does not listen refuses connections, and keeps the port from being given to others.
         self._holder = socket.socket()
         self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
