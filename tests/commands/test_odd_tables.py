@@ -273,6 +273,34 @@ def test_columns_of_lists_are_shown_or_refused_in_a_sentence(folder, capsys):
     assert not (folder / "s.parquet").exists()
 
 
+def test_a_model_of_numbers_refuses_lists_in_a_sentence(folder, capsys):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    frame = make_frame()
+    write(frame, "parquet")
+    assert untwist(capsys, "train", "t.parquet", "--label", "y")[0] == 0
+    lists = pa.array([[value] for value in frame["x"]])
+    parquet.write_table(pa.table({**frame.drop(columns="x"), "x": lists}), "lists.parquet")
+    predict = ["predict", "model.untwist", "lists.parquet"]
+    for command in ([*predict, "--blocks"], [*predict, "--no-blocks"], ["explain", *predict[1:]]):
+        status, _, err = untwist(capsys, *command)
+        assert status == 1
+        assert "column 'x' cannot be read as numbers or text" in err
+
+
+def test_dates_far_away_are_read_in_both_ways(folder, capsys):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    frame = make_frame()
+    far = pa.array((1e15 * frame["x"]).astype(np.int64), pa.timestamp("s"))  # Millions of years.
+    parquet.write_table(pa.table({**frame, "x": far}), "t.parquet")
+    told = [untwist(capsys, "train", "t.parquet", "--label", "y", "--json", way) for way in ("--blocks", "--no-blocks")]
+    assert told[0][0] == 0, told[0][2]
+    assert told[0][1] == told[1][1]
+
+
 @pytest.mark.parametrize("way", ["--blocks", "--no-blocks"])
 @pytest.mark.parametrize(("option", "value"), [("--sheet", "Sheet1"), ("--separator", ";"), ("--encoding", "latin-1")])
 def test_options_of_other_kinds_of_files_are_refused(folder, capsys, way, option, value):

@@ -286,6 +286,41 @@ def test_both_ways_have_one_limit(tmp_path, monkeypatch, capsys, way):
     assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
+def write_shared_texts(rows=2000, letters=500_000):
+    """Two long texts as categories of the file, one for each row: a gigabyte for whoever writes them out."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    x = np.arange(rows) % 7 - 3.0
+    codes = pa.array((x > 0).astype(np.int32))
+    text = pa.DictionaryArray.from_arrays(codes, pa.array(["p" * letters, "q" * letters]))
+    table = pa.table({"x": x, "y": x > 0, "text": text})
+    parquet.write_table(table.select(["x", "y"]), "good.parquet")
+    parquet.write_table(table, "bad.parquet")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
+@pytest.mark.parametrize("way", ["--blocks", "--no-blocks"])
+def test_texts_that_rows_share_are_written_within_the_limit(tmp_path, monkeypatch, capsys, way):
+    monkeypatch.chdir(tmp_path)
+    write_shared_texts()
+    assert cli.main(["train", "good.parquet", "--label", "y"]) == 0
+    monkeypatch.setattr(memory, "LEAST_BYTES", 300 << 20)
+    capsys.readouterr()
+    assert cli.main(["predict", "model.untwist", "bad.parquet", "--with-input", "-o", "p.csv", way]) == 1
+    assert "bad.parquet needs more than 0 GB of memory: unpack or split it" in capsys.readouterr().err
+    assert not (tmp_path / "p.csv").exists()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
+def test_labels_that_rows_share_are_read_within_the_limit(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_shared_texts()
+    monkeypatch.setattr(memory, "LEAST_BYTES", 300 << 20)
+    with pytest.raises(ValueError, match=r"bad\.parquet needs more than 0 GB of memory"):
+        Batches("bad.parquet").column("text")
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
 def test_columns_are_decided_within_the_limit(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

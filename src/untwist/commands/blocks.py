@@ -183,7 +183,8 @@ def _pick_rows(X: Batches, rows: Any) -> Any:
         parts.append(part.iloc[inside - first].set_axis(inside))
         first += len(part)
     found = import_pandas().concat([part.astype(object) for part in parts]).loc[rows]
-    kinds = {"category": "category", "M": "datetime64[us]"}
+    kinds = X.head.dtypes.items()
+    # Dates keep their unit: far ones have no microseconds.
     return found.astype(
-        {name: kinds.get(str(kind), kinds.get(kind.kind, float)) for name, kind in X.head.dtypes.items()}
+        {name: "category" if str(kind) == "category" else kind if kind.kind == "M" else float for name, kind in kinds}
     )

@@ -819,14 +819,19 @@ def _guess_reading(head: Any, column_of: Callable[[str], Any]) -> Reading:
     pandas = import_pandas()
     if pandas.api.types.is_numeric_dtype(head):
         return Reading()
-    column = column_of(head.name)
+    found: Reading = _attempt(_guess_reading_of_cells, column_of(head.name))
+    return found
+
+
+def _guess_reading_of_cells(column: Any) -> Reading:
+    pandas = import_pandas()
     if pandas.api.types.is_timedelta64_dtype(column):
         return Reading()
     if pandas.api.types.is_datetime64_any_dtype(column):
         return Reading("date")
     if _parse_plain_numbers(column) is not None:
         return Reading()
-    counts = _attempt(_to_text, column).value_counts()
+    counts = _to_text(column).value_counts()
     found = decide(counts.index.tolist(), counts.to_numpy()).reading
     return Reading("date", order=found.order) if found is not None and found.kind == "date" else Reading()
 
@@ -893,7 +898,7 @@ class NewRows:
                 numbers = _attempt(partial(self._read, name), column)
                 self._infinite[name] = self._infinite.get(name, 0) + count_infinite(numbers)
                 columns[name] = _settle_infinite(numbers, self._hints, self._name_row)
-                lost = _to_text(column[numbers.isna()]).dropna()
+                lost = _attempt(_to_text, column[numbers.isna()]).dropna()
                 lost = sum(one.lower() not in MISSING_AMONG_NUMBERS for one in lost)
                 self._lost[name] = self._lost.get(name, 0) + lost
             elif any(isinstance(one, str) for one in known):

@@ -52,14 +52,14 @@ def main(arguments: list[str] | None = None) -> int:
     with ExitStack() as stack:
         write = None if options.json and not options.output else open_writer(options.output, stack)
         for frame, beside in sheet.frames(with_input=options.with_input):
+            # A text that many rows share is one text in memory, and is written once for each of them.
             with limit_memory(options.table):
-                X = new.conform(frame)
-            table = _add_predictions(model, X, beside)
-            if options.json:
-                cells = table.astype(object).where(table.notna(), None)
-                print(encode_json(cells.to_dict(orient="records")))
-            if write is not None:
-                write(table)
+                table = _add_predictions(model, new.conform(frame), beside)
+                if options.json:
+                    cells = table.astype(object).where(table.notna(), None)
+                    print(encode_json(cells.to_dict(orient="records")))
+                if write is not None:
+                    write(table)
             count += len(table)
     for note in [*sheet.notes, *new.describe()]:
         print_status(note)

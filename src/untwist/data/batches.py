@@ -128,10 +128,14 @@ class Batches:
             Its values.
         """
         self._require_columns([name])
+        # NumPy gives every row as many letters as the longest text has.
+        with limit_memory(*self._source.paths):
+            return self._read_column(name)
+
+    def _read_column(self, name: str) -> NDArray[Any]:
         import pyarrow
 
-        with limit_memory(*self._source.paths):
-            blocks = [table.column(0) for table in Batches(self, [name], rows=self._rows).blocks()]
+        blocks = [table.column(0) for table in Batches(self, [name], rows=self._rows).blocks()]
         chunks = [chunk for block in blocks for chunk in block.chunks]
         values = pyarrow.chunked_array(chunks, self._source.schema.field(name).type)
         if values.null_count:
