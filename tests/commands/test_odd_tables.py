@@ -289,6 +289,18 @@ def test_a_model_of_numbers_refuses_lists_in_a_sentence(folder, capsys):
         assert "column 'x' cannot be read as numbers or text" in err
 
 
+@pytest.mark.parametrize("way", ["--blocks", "--no-blocks"])
+def test_a_name_of_two_columns_is_refused_with_what_to_do(folder, capsys, way):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = [pa.array(make_frame()[name]) for name in "xzy"]
+    parquet.write_table(pa.Table.from_arrays(columns, names=["x", "x", "y"]), "t.parquet")
+    status, _, err = untwist(capsys, "train", "t.parquet", "--label", "y", way)
+    assert status == 1
+    assert "t.parquet has several columns 'x': rename all but one" in err
+
+
 def test_dates_far_away_are_read_in_both_ways(folder, capsys):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet

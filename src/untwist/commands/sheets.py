@@ -299,18 +299,23 @@ def read(path: Path, separator: str | None = None, encoding: str | None = None, 
             found = Sheet(path, frame, rows=rows, notes=[f"{path.name}: {note}" for note in notes])
         elif _is_arrow(path):
             table = _read_arrow(path)
+            _refuse_repeated(path, table.column_names)
             frame = to_frame(table)
             names = list(frame.columns)
             found = Sheet(path, frame, notes=note_index(path, table.column_names))
         else:
             names, found = _read_csv(path, separator, encoding)
             frame = found.frame
-    if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
-        raise ValueError(f"{path} has several columns {repeated[0]!r}: rename all but one")
+    _refuse_repeated(path, names)
     frame.columns = names
     if not frame.size:
         raise ValueError(f"{path} has no {'columns' if len(frame) else 'rows'}")
     return found
+
+
+def _refuse_repeated(path: Path, names: Iterable[str]) -> None:
+    if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
+        raise UnreadableFile(f"{path} has several columns {repeated[0]!r}: rename all but one")
 
 
 def refuse_foreign_options(path: Path, separator: str | None, encoding: str | None, sheet: str | None) -> None:
