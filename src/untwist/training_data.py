@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -100,6 +100,9 @@ NO_OWN_FOLDS_FOR_WORKERS = (
     "cv must be None or a number of folds in a distributed fit, as each worker knows the positions of its own rows "
     "only: give groups, whose names all workers know"
 )
+
+#: So many rows are hashed at once, so that what it takes of memory is bounded.
+ROWS_PER_HASHING = 65_536
 
 
 @dataclass(frozen=True, eq=False)
@@ -563,13 +566,11 @@ class TrainingData:
         coded = () if self.coding is None else self.coding.n_categories
         compared = [column for column in range(self.table.shape[1]) if column not in coded]
         hashes = self.datasets[0].hashes() if self.coding is None else self.coding.hashes()
-        rows = draw_rows(hashes, self.weight, len(compared))
+        rows = draw_rows(hashes, self.weight, len(compared), lambda tied: self._hash_exactly(tied, compared))
         numbers = self.table.take_rows(rows) if isinstance(self.table, Encoded) else self.table[rows]
         twins = find_twins(
             ComparedRows(numbers, self.encoder, compared),
-            hashes[rows],
             self.rows.labels[rows],
-            self.weight[rows],
             np.where(judged, self.folds.argmax(axis=0), -1)[rows],
             np.stack([self.training_weight(fold)[rows] > 0 for fold in range(len(self.folds))]),
         )
@@ -577,6 +578,19 @@ class TrainingData:
             return None
         column = twins.find_group_column(zip(self.encoder.feature_labels, numbers.T, strict=True))
         return replace(twins, column=column, pairs=rows[twins.pairs], pairs_beyond=rows[twins.pairs_beyond])
+
+    def _hash_exactly(self, rows: NDArray[np.intp], columns: Sequence[int]) -> NDArray[np.uint64]:
+        """Return hashes of the numbers in these columns and of the labels of some rows, whose positions are in order.
+
+        The engine's hashes are of bins, each of which may hold several numbers.
+        """
+        parts = []
+        for where, block in iterate_row_blocks(self.table):
+            first, last = np.searchsorted(rows, (where.start, where.stop))
+            for start in range(first, last, ROWS_PER_HASHING):
+                chosen = rows[start : min(last, start + ROWS_PER_HASHING)] - where.start
+                parts.append(ComparedRows(block[chosen], self.encoder, columns).hashes)
+        return mix_bits(np.concatenate(parts) ^ mix_bits(self.rows.labels[rows].astype(np.uint64)))
 
     def estimate_menon(self) -> MenonEstimate:
         """Return the paper's estimate of the noise, and with it alpha."""
