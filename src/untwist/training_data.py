@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -100,6 +100,9 @@ NO_OWN_FOLDS_FOR_WORKERS = (
     "cv must be None or a number of folds in a distributed fit, as each worker knows the positions of its own rows "
     "only: give groups, whose names all workers know"
 )
+
+#: So many rows are hashed at once, so that what it takes of memory is bounded.
+ROWS_PER_HASHING = 65_536
 
 
 @dataclass(frozen=True, eq=False)
@@ -563,20 +566,49 @@ class TrainingData:
         coded = () if self.coding is None else self.coding.n_categories
         compared = [column for column in range(self.table.shape[1]) if column not in coded]
         hashes = self.datasets[0].hashes() if self.coding is None else self.coding.hashes()
-        rows = draw_rows(hashes, self.weight, len(compared))
+        rows = draw_rows(hashes, self.weight, len(compared), lambda tied: self._hash_exactly(tied, compared))
         numbers = self.table.take_rows(rows) if isinstance(self.table, Encoded) else self.table[rows]
-        twins = find_twins(
-            ComparedRows(numbers, self.encoder, compared),
-            hashes[rows],
-            self.rows.labels[rows],
-            self.weight[rows],
-            np.where(judged, self.folds.argmax(axis=0), -1)[rows],
-            np.stack([self.training_weight(fold)[rows] > 0 for fold in range(len(self.folds))]),
-        )
+        fold_of_row = np.where(judged, self.folds.argmax(axis=0), -1)[rows]
+        trained = np.stack([self.training_weight(fold)[rows] > 0 for fold in range(len(self.folds))])
+        # Which copies of a content lie in which of several folds may depend on the order of the rows: no copy is asked
+        # for its twins then, and every fold has trained on one of them.
+        is_split = self._find_split_contents(hashes, rows)
+        fold_of_row[is_split] = -1
+        trained[:, is_split] = True
+        table = ComparedRows(numbers, self.encoder, compared)
+        twins = find_twins(table, self.rows.labels[rows], fold_of_row, trained)
         if twins is None:
             return None
         column = twins.find_group_column(zip(self.encoder.feature_labels, numbers.T, strict=True))
         return replace(twins, column=column, pairs=rows[twins.pairs], pairs_beyond=rows[twins.pairs_beyond])
+
+    def _find_split_contents(self, hashes: NDArray[np.uint64], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Tell which of some rows, of different hashes, have copies in several of our folds."""
+        if self.folds is None or self.own_folds is not None:
+            return np.zeros(len(rows), dtype=np.bool_)
+        order = np.argsort(hashes[rows])
+        known = hashes[rows][order]
+        place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+        copies = np.flatnonzero((known[place] == hashes) & (self.weight > 0))
+        n_folds = np.zeros(len(rows), dtype=np.intp)
+        for fold in self.folds:
+            n_folds[np.unique(place[copies[fold[copies] > 0]])] += 1
+        is_split = np.empty(len(rows), dtype=np.bool_)
+        is_split[order] = n_folds > 1
+        return is_split
+
+    def _hash_exactly(self, rows: NDArray[np.intp], columns: Sequence[int]) -> NDArray[np.uint64]:
+        """Return hashes of the numbers in these columns and of the labels of some rows, whose positions are in order.
+
+        The engine's hashes are of bins, each of which may hold several numbers.
+        """
+        parts = []
+        for where, block in iterate_row_blocks(self.table):
+            first, last = np.searchsorted(rows, (where.start, where.stop))
+            for start in range(first, last, ROWS_PER_HASHING):
+                chosen = rows[start : min(last, start + ROWS_PER_HASHING)] - where.start
+                parts.append(ComparedRows(block[chosen], self.encoder, columns).hashes)
+        return mix_bits(np.concatenate(parts) ^ mix_bits(self.rows.labels[rows].astype(np.uint64)))
 
     def estimate_menon(self) -> MenonEstimate:
         """Return the paper's estimate of the noise, and with it alpha."""

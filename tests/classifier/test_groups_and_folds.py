@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 import sklearn
-from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, TimeSeriesSplit, cross_validate
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    PredefinedSplit,
+    StratifiedGroupKFold,
+    TimeSeriesSplit,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -227,6 +234,15 @@ def test_a_splitter_is_given_the_groups_and_the_labels(patients):
         assert (data.folds[:, patient == one].any(axis=1)).sum() == 1
     with pytest.raises(ValueError, match="cv trains on some rows of group 0 and judges others"):
         collect(X, y, groups=patient, cv=list(KFold(4, shuffle=True, random_state=0).split(X)))
+
+
+@pytest.mark.parametrize("splitter", [GroupKFold(3), StratifiedGroupKFold(3)], ids=str)
+def test_a_splitter_that_asks_for_groups_says_how_to_give_them(patients, splitter):
+    X, y, *_ = patients
+    with pytest.raises(
+        ValueError, match=r"cv, (Stratified)?GroupKFold.* makes no folds of these rows: .*give groups=..."
+    ):
+        PILBoostClassifier(cv=splitter, **QUICK).fit(X, y)
 
 
 def test_a_splitter_takes_rows_without_a_group_as_groups_of_their_own(patients):

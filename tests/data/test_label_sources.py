@@ -41,6 +41,8 @@ from untwist.data.sources import (
         (pd.Series(["b", "a", None], dtype="string"), ["a", "b"], [1, 0, UNKNOWN]),
         (np.array(["b", "a", "b"], dtype=">U2"), ["a", "b"], [1, 0, 1]),
         (np.array([3, 1, 3], dtype=">i4"), [1, 3], [1, 0, 1]),
+        (pd.Series([("b", 2), ("a", 1), None]), ["('a', 1)", "('b', 2)"], [1, 0, UNKNOWN]),
+        (pd.Series([(2,), (1, 3), (2,)]), ["(1, 3)", "(2,)"], [1, 0, 1]),
     ],
 )
 def test_names_of_any_kind(values, names, index):

@@ -11,7 +11,7 @@ from untwist import PILBoostClassifier
 from untwist.data import twins as room
 from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
-from untwist.data.twins import Twins, find_twins
+from untwist.data.twins import Twins, draw_rows, find_twins
 from untwist.settings import resolve
 from untwist.training_data import TrainingData
 
@@ -59,8 +59,7 @@ def test_the_share_is_that_of_the_slow_twin(spread, monkeypatch):
     fold_of_row = np.random.default_rng(0).integers(3, size=len(y))
     trained = fold_of_row[None] != np.arange(3)[:, None]
     table = ComparedRows(X, TableEncoder(X.shape[1]), range(X.shape[1]))
-    hashes = np.arange(len(y), dtype=np.uint64)
-    found = find_twins(table, hashes, y.astype(np.uint32), np.ones(len(y)), fold_of_row, trained)
+    found = find_twins(table, y.astype(np.uint32), fold_of_row, trained)
     assert found.share == pytest.approx(look_slowly(X, y, fold_of_row), abs=1e-12)
     assert found.share > 0.3
     first, second = found.pairs.T
@@ -110,6 +109,90 @@ def test_what_is_found_does_not_depend_on_the_order_of_the_rows():
     first, second = look(X, y), look(X[order], y[order])
     assert replace(first, pairs=None, pairs_beyond=None).describe() == second.describe()
     assert np.array_equal(first.pairs, order[second.pairs])
+
+
+SILENT = {
+    "a number": lambda rng, n: rng.random((n, 1)),
+    "two numbers": lambda rng, n: rng.random((n, 2)),
+    "five numbers": lambda rng, n: rng.random((n, 5)),
+    "the number of a row": lambda rng, n: rng.permutation(n)[:, None],
+    "a date": lambda rng, n: rng.integers(0, 365, (n, 1)),
+    "two coins": lambda rng, n: rng.integers(0, 2, (n, 2)),
+}
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kind", SILENT)
+def test_columns_that_say_nothing_do_not_silence_the_alarm(kind, seed):
+    X, y, patient, _ = draw_patients(seed=seed)
+    said = np.column_stack([X, SILENT[kind](np.random.default_rng(seed + 7), len(y))])
+    found = look(said, y)
+    assert found.share > 0.4
+    assert found.disagreement == 0.0
+    assert (patient[found.pairs[:, 0]] == patient[found.pairs[:, 1]]).mean() > 0.95
+    order = np.random.default_rng(seed).permutation(len(y))
+    again = look(said[order], y[order], n_jobs=2)
+    assert again.describe() == found.describe()
+    assert np.array_equal(order[again.pairs], found.pairs)
+
+
+def test_copies_are_noticed_though_a_number_of_their_own_keeps_them_apart():
+    X, y, _, _ = draw_patients(spread=0.0)
+    assert look(np.column_stack([X, np.random.default_rng(0).permutation(len(y))]), y).share > 0.9
+
+
+def test_categories_that_say_nothing_do_not_silence_the_alarm():
+    pandas = pytest.importorskip("pandas")
+    X, y, _, _ = draw_patients()
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(X).assign(day=rng.choice(list("abcde"), len(y)), time=rng.random(len(y)))
+    assert look(frame.astype({"day": "category"}).rename(columns=str), y).share > 0.9
+
+
+@pytest.mark.parametrize(("columns", "levels"), [(5, 10), (3, 3), (5, 3)])
+def test_rows_that_agree_in_categories_give_no_alarm_by_that(columns, levels):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng([1, columns, levels])
+    codes = rng.integers(0, levels, (3000, columns))
+    frame = (
+        pandas.DataFrame(codes).rename(columns=str).astype("category").assign(x=rng.random(3000), z=rng.random(3000))
+    )
+    place = codes @ levels ** np.arange(columns)
+    y = ((place * 2654435761) % 1000 > 500) ^ (rng.random(3000) < 0.1)
+    assert look(frame, y) is None
+
+
+@pytest.mark.parametrize("spread", [0.005, 0.02])
+def test_which_of_the_rows_in_one_bin_come_first_does_not_matter(spread):
+    """Some of 6,000 rows share all bins, and the engine's hash, though their numbers and labels differ."""
+    X, y, _, _ = draw_patients(60, 100, spread=spread, columns=2)
+    rng = np.random.default_rng(0)
+    X, y = X.round(2), np.where(rng.random(len(y)) < 0.1, 1 - y, y)
+    found = []
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(len(y))
+        one = look(X[order], y[order])
+        found.append(None if one is None else (one.describe(), one.share, X[order][one.pairs].tolist()))
+    assert found[0] == found[1] == found[2]
+
+
+def test_rows_are_drawn_by_their_contents_and_as_often_as_they_weigh():
+    hashes = np.repeat(np.arange(4000, dtype=np.uint64), 2)
+    exact = np.arange(8000, dtype=np.uint64)
+    weight = np.tile([1.0, 3.0], 4000)
+    drawn = draw_rows(hashes, weight, 1, lambda rows: exact[rows])
+    assert len(drawn) == len(set(hashes[drawn])) == 4000
+    assert (drawn % 2).mean() == pytest.approx(0.75, abs=0.03)
+    order = np.random.default_rng(0).permutation(8000)
+    again = draw_rows(hashes[order], weight[order], 1, lambda rows: exact[order][rows])
+    assert np.array_equal(order[again], drawn)
+    # A weight of 3 is that of three copies.
+    copies = np.repeat(np.arange(8000), weight.astype(int))
+    several = draw_rows(hashes[copies], np.ones(len(copies)), 1, lambda rows: exact[copies][rows])
+    assert np.array_equal(copies[several], drawn)
+    absent = draw_rows(hashes, np.tile([1.0, 0.0], 4000), 1, lambda rows: exact[rows])
+    assert (absent % 2 == 0).all()
+    assert len(draw_rows(hashes, np.zeros(8000), 1, lambda rows: exact[rows])) == 0
 
 
 def test_groups_or_folds_that_keep_patients_together_are_answer_enough():

@@ -99,14 +99,16 @@ class ComparedRows:
     @cached_property
     def places(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The place of each row, and what its squared distance to others gains as values are shared by many rows."""
-        parts: list[NDArray[np.float32]] = []
         spread = np.zeros(len(self))
-        for column in self.columns:
-            for part, width in self._place(column):
-                parts.append(part)
-                spread += width**2 / 12.0
+        for _, _, width in self._parts:
+            spread += width**2 / 12.0
         empty = np.zeros((len(self), 0), dtype=np.float32)
-        return np.concatenate([empty, *parts], axis=1), spread.astype(np.float32)
+        return np.concatenate([empty, *(part for _, part, _ in self._parts)], axis=1), spread.astype(np.float32)
+
+    @cached_property
+    def _parts(self) -> list[tuple[int, NDArray[np.float32], Array]]:
+        """The coordinates of each column, with the width within which a row may be anywhere."""
+        return [(column, part, width) for column in self.columns for part, width in self._place(column)]
 
     @cached_property
     def _scaling_rows(self) -> NDArray[np.intp]:
@@ -149,6 +151,13 @@ class ComparedRows:
             apart = places[one] - places[other]
             squares[start : start + size] = np.einsum("ij,ij->i", apart, apart) + spread[one] + spread[other]
         return squares
+
+    def measure_by_column(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> dict[int, Array]:
+        """Return the squared distances of pairs of rows in each column that tells rows apart."""
+        return {
+            column: ((part[first] - part[second]) ** 2).sum(axis=1) + (width[first] ** 2 + width[second] ** 2) / 12.0
+            for column, part, width in self._parts
+        }
 
     def find_nearest(
         self, rows: NDArray[np.intp], others: NDArray[np.intp], n_nearest: int

@@ -210,7 +210,7 @@ def read_own_folds(cv: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None
         if len(cv.judged) != len(y):
             raise ValueError(f"cv must be folds of {len(y)} rows, got some of {len(cv.judged)}")
         return cv
-    pairs: Iterable[Any] = cv.split(X, y, groups) if hasattr(cv, "split") else cv
+    pairs: Iterable[Any] = _ask_splitter(cv, X, y, groups) if hasattr(cv, "split") else cv
     trained, held_out = [], []
     for number, pair in enumerate(pairs):
         try:
@@ -233,6 +233,15 @@ def read_own_folds(cv: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None
             "rows are judged more than once): take a splitter whose test folds do not overlap"
         )
     return folds
+
+
+def _ask_splitter(splitter: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> list[Any]:
+    """Return the pairs of a splitter; a ValueError of its own is told with what it was not given."""
+    try:
+        return list(splitter.split(X, y, groups))
+    except ValueError as error:
+        advice = "; if it asks for groups, give groups=... to fit or audit_labels" if groups is None else ""
+        raise ValueError(f"cv, {splitter!r:.100}, makes no folds of these rows: {error}{advice}") from error
 
 
 def _mark_rows(what: str, positions: Any, n_rows: int) -> NDArray[np.bool_]:

@@ -125,7 +125,8 @@ def _find_different(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp
     numbers: dict[Any, int] = {}
     index = [numbers.setdefault(value, len(numbers)) for value in values]
     different = np.empty(len(numbers), dtype=object)
-    different[:] = list(numbers)
+    for number, value in enumerate(numbers):
+        different[number] = value  # One by one, as NumPy takes a list of tuples for a table.
     return different, np.array(index, dtype=np.intp)
 
 
@@ -135,6 +136,8 @@ def _make_plain_names(what: str, values: NDArray[Any]) -> NDArray[Any]:
         kinds = {str if isinstance(value, str) else type(value) for value in values}
         if str in kinds and len(kinds) > 1:
             raise ValueError(f"{what} must hold names of one kind, all text or all numbers, got both")
+        if tuple in kinds:
+            return np.array([str(value) for value in values], dtype=np.str_)
         values = np.array([*values]) if len(values) else values.astype(np.str_)
     if values.dtype.kind in "biufU":
         if values.dtype.kind == "f" and not np.isfinite(values).all():

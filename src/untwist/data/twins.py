@@ -5,14 +5,20 @@ Around a row the distances to its neighbours then make a jump where its own thin
 number of neighbours within a distance grows as a power of it, the dimension that rows fill, and a jump by a factor t
 after k neighbours comes with a chance of t ** (-dimension * k). Many jumps beyond that are noticed where they matter:
 where the neighbours before the jump bear the same label much more often than those just after it.
+
+A column that says nothing of the thing, such as the number of a row or the date of a visit, keeps its rows apart and
+fills in the jump. It is also the column that the nearest neighbours agree in least: where nothing is found by all
+columns, those are left out that keep neighbours apart most, some at a time and half of them at most. Independent rows
+are independent in any of their columns, so that looking again finds nothing among them either.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +74,17 @@ LEAST_AGREEMENT = 0.98
 
 #: A column may name the groups if less than this share of the rows beyond agrees in it.
 MOST_AGREEMENT = 0.1
+
+#: The nearest neighbours that tell which columns keep neighbours apart: as a rule fewer than a thing has rows, and more
+#: than can be close by chance in a column that says nothing.
+N_CLOSE = 6
+
+#: So many times, at most, some columns are left out: one of so many each time, and one at least.
+MOST_TIMES_LESS = 5
+COLUMNS_PER_LEFT_OUT = 8
+
+#: Fewer columns than this are never left, nor fewer than half of those that tell rows apart.
+LEAST_COLUMNS = 2
 
 #: Fewer different rows tell nothing of what is usual.
 LEAST_ROWS = 100
@@ -149,17 +166,25 @@ def _measure_agreement(values: NDArray[Any], pairs: NDArray[np.intp]) -> float:
     return float(np.mean((first == second) | ((first != first) & (second != second))))
 
 
-def draw_rows(hashes: NDArray[np.uint64], weight: Array, n_columns: int) -> NDArray[np.intp]:
+def draw_rows(
+    hashes: NDArray[np.uint64],
+    weight: Array,
+    n_columns: int,
+    hash_exactly: Callable[[NDArray[np.intp]], NDArray[np.uint64]],
+) -> NDArray[np.intp]:
     """Draw the rows that near twins are looked for among, by their contents.
 
     Parameters
     ----------
     hashes : ndarray of uint64 of shape (n_rows,)
-        Equal for rows of the same contents, of which one is drawn.
+        Equal for rows that lie in one fold, as models cannot tell them apart, of which one is drawn.
     weight : ndarray of shape (n_rows,)
         How much each row counts; those of weight 0 are absent.
     n_columns : int
         The columns of the table.
+    hash_exactly : callable
+        Given positions of rows, in order, it returns hashes of all that they hold, with their labels. Of rows with one
+        hash it tells which is drawn, each as often as it weighs, so that their order does not.
 
     Returns
     -------
@@ -167,31 +192,38 @@ def draw_rows(hashes: NDArray[np.uint64], weight: Array, n_columns: int) -> NDAr
         In the order of their hashes they are as good as shuffled, whatever order the table has.
     """
     present = np.flatnonzero(weight)
-    _, first = np.unique(mix_bits(hashes[present]), return_index=True)
+    mixed = mix_bits(hashes[present])
+    different, times = np.unique(mixed, return_counts=True)
     most = max(LEAST_ROWS, min(MOST_AMONG, MOST_CELLS // max(1, n_columns)))
-    return np.asarray(present[first[:most]])
+    different, times = different[:most], times[:most]
+    place = np.minimum(np.searchsorted(different, mixed), max(0, len(different) - 1))
+    chosen = np.flatnonzero(different[place] == mixed) if len(different) else place
+    rows, place = present[chosen], place[chosen]
+    exact = np.zeros(len(rows), dtype=np.uint64)
+    is_tied = times[place] > 1
+    if is_tied.any():
+        exact[is_tied] = hash_exactly(rows[is_tied])
+    order = np.lexsort((weight[rows], exact, place))
+    rows = rows[order]
+    reached = np.append(0.0, np.cumsum(weight[rows]))
+    last = np.cumsum(times)
+    first = last - times
+    chance = mix_bits(different) / 2.0**64
+    target = reached[first] + chance * (reached[last] - reached[first])
+    return np.asarray(rows[np.clip(np.searchsorted(reached, target, side="right") - 1, first, last - 1)])
 
 
 def find_twins(
-    table: ComparedRows,
-    hashes: NDArray[np.uint64],
-    labels: NDArray[np.uint32],
-    weight: Array,
-    fold_of_row: NDArray[np.intp],
-    trained: NDArray[np.bool_],
+    table: ComparedRows, labels: NDArray[np.uint32], fold_of_row: NDArray[np.intp], trained: NDArray[np.bool_]
 ) -> Twins | None:
-    """Look for rows that nearly repeat rows of other folds, among some of them.
+    """Look for rows that nearly repeat rows of other folds.
 
     Parameters
     ----------
     table : ComparedRows
-        All rows.
-    hashes : ndarray of uint64 of shape (n_rows,)
-        Equal for rows of the same contents: these lie in one fold, and of each content one row is looked at.
+        Rows that were drawn by `draw_rows`, in its order.
     labels : ndarray of uint32 of shape (n_rows,)
         The class of each row.
-    weight : ndarray of shape (n_rows,)
-        How much each row counts; those of weight 0 are absent.
     fold_of_row : ndarray of int of shape (n_rows,)
         The fold that judges each row, -1 for none.
     trained : ndarray of bool of shape (n_folds, n_rows)
@@ -202,58 +234,115 @@ def find_twins(
     Twins or None
         None where there are few, or where they tell the label no better than other rows do.
     """
-    rows = draw_rows(hashes, weight, len(table.columns))
-    if len(rows) < LEAST_ROWS or not table.columns:
+    if len(table) < LEAST_ROWS or not table.columns:
         return None
-    sizes = [len(rows)]
+    sizes = [len(table)]
     if sizes[0] >= 2 * FEW_AMONG:
         sizes.append(FEW_AMONG)
-    found = None
-    for size in sizes:
-        among = rows[:size]
-        part = ComparedRows(np.asfortranarray(table.numbers[among]), table.encoder, table.columns)
-        one = _look_among(part, labels[among], fold_of_row[among], trained[:, among])
-        if one is not None and (found is None or one.share > found.share):
-            found = Twins(
-                one.share, one.disagreement, one.disagreement_beyond, among[one.pairs], among[one.pairs_beyond]
-            )
-    return found
+    samples = [_Sample(table, labels, fold_of_row, trained).take(np.arange(size), table.columns) for size in sizes]
+    looks = [one.look() for one in samples]
+    if not any(looks):
+        looks = [_look_by_fewer_columns(one) for one in samples]
+    # Of equal shares the one among more rows counts.
+    return max((one for one in looks if one is not None), key=lambda one: one.share, default=None)
 
 
-def _look_among(
-    table: ComparedRows, labels: NDArray[np.uint32], fold_of_row: NDArray[np.intp], trained: NDArray[np.bool_]
-) -> Twins | None:
-    """Look for near twins among different rows, which are in a random order."""
-    n_nearest = min(MOST_NEIGHBOURS, len(table) // ROWS_PER_NEIGHBOUR)
-    asked = np.flatnonzero(fold_of_row >= 0)[:MOST_ASKED]
-    if not len(asked) or not table.places[0].shape[1]:
-        return None
-    squares, near = table.find_nearest(asked, np.arange(len(table)), n_nearest)
-    distance = np.sqrt(np.maximum(squares, np.finfo(np.float32).tiny))
-    # The last neighbours are left to tell how distances go on after a jump.
-    jumps = distance[:, 1:-N_BEYOND] / distance[:, : -1 - N_BEYOND]
-    last = jumps.argmax(axis=1)
-    place = np.arange(n_nearest)
-    is_before, is_after = place <= last[:, None], place > last[:, None]
-    logs = np.log(distance[:, -1:] / distance)
-    dimension = max(1.0, 1.0 / max(float(logs[is_after & (place < n_nearest - 1)].mean()), np.finfo(float).tiny))
-    jump = jumps[np.arange(len(asked)), last]
-    is_rare = dimension * (last + 1) * np.log(jump) >= -np.log(RARE)
-    n_of_class = np.bincount(labels)
-    is_class = last + 2 > MOST_OF_CLASS * n_of_class[labels[asked]]
-    is_trained = trained[fold_of_row[asked][:, None], near]
-    has_twin = (jump >= LEAST_JUMP) & is_rare & ~is_class & (is_before & is_trained).any(axis=1)
-    share = float(has_twin.mean())
-    if share < LEAST_SHARE:
-        return None
-    differs = labels[near] != labels[asked][:, None]
-    beyond = is_after & (place <= last[:, None] + N_BEYOND)
-    within, after = (
-        float(np.mean([differs[i, chosen[i]].mean() for i in np.flatnonzero(has_twin)]))
-        for chosen in (is_before & is_trained, beyond)
-    )
-    if share * (after - within) < LEAST_HIDDEN or within > MOST_OF_BEYOND * after:
-        return None
-    twins = np.flatnonzero(has_twin)
-    pairs = np.column_stack([asked[twins], near[twins, (is_before & is_trained)[twins].argmax(axis=1)]])
-    return Twins(share, within, after, pairs, np.column_stack([asked[twins], near[twins, last[twins] + 1]]))
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Different rows in a random order, as `find_twins` is given them."""
+
+    table: ComparedRows
+    labels: NDArray[np.uint32]
+    fold_of_row: NDArray[np.intp]
+    trained: NDArray[np.bool_]
+
+    def take(self, rows: NDArray[np.intp], columns: Sequence[int]) -> _Sample:
+        """Return some of the rows, by some of the columns."""
+        part = ComparedRows(np.asfortranarray(self.table.numbers[rows]), self.table.encoder, columns)
+        return _Sample(part, self.labels[rows], self.fold_of_row[rows], self.trained[:, rows])
+
+    @cached_property
+    def neighbours(self) -> _Neighbours | None:
+        """The nearest neighbours of some rows; None where no row is judged, or nothing tells rows apart."""
+        n_nearest = min(MOST_NEIGHBOURS, len(self.table) // ROWS_PER_NEIGHBOUR)
+        asked = np.flatnonzero(self.fold_of_row >= 0)[:MOST_ASKED]
+        if not len(asked) or not self.table.places[0].shape[1]:
+            return None
+        squares, near = self.table.find_nearest(asked, np.arange(len(self.table)), n_nearest)
+        return _Neighbours(asked, near, np.sqrt(np.maximum(squares, np.finfo(np.float32).tiny)))
+
+    def measure_columns(self) -> dict[int, float]:
+        """Return how far nearest neighbours are apart in each column that tells rows apart, as mean squares.
+
+        All columns have the same mean for two random rows.
+        """
+        if self.neighbours is None:
+            return {}
+        near = self.neighbours.near[:, :N_CLOSE]
+        pairs = np.repeat(self.neighbours.asked, near.shape[1]), near.ravel()
+        return {column: float(squares.mean()) for column, squares in self.table.measure_by_column(*pairs).items()}
+
+    def look(self) -> Twins | None:
+        """Look for near twins."""
+        if self.neighbours is None:
+            return None
+        asked, near, distance = self.neighbours
+        n_nearest, labels = near.shape[1], self.labels
+        # The last neighbours are left to tell how distances go on after a jump.
+        jumps = distance[:, 1:-N_BEYOND] / distance[:, : -1 - N_BEYOND]
+        last = jumps.argmax(axis=1)
+        place = np.arange(n_nearest)
+        is_before, is_after = place <= last[:, None], place > last[:, None]
+        logs = np.log(distance[:, -1:] / distance)
+        dimension = max(1.0, 1.0 / max(float(logs[is_after & (place < n_nearest - 1)].mean()), np.finfo(float).tiny))
+        jump = jumps[np.arange(len(asked)), last]
+        is_rare = dimension * (last + 1) * np.log(jump) >= -np.log(RARE)
+        n_of_class = np.bincount(labels)
+        is_class = last + 2 > MOST_OF_CLASS * n_of_class[labels[asked]]
+        is_trained = self.trained[self.fold_of_row[asked][:, None], near]
+        has_twin = (jump >= LEAST_JUMP) & is_rare & ~is_class & (is_before & is_trained).any(axis=1)
+        share = float(has_twin.mean())
+        if share < LEAST_SHARE:
+            return None
+        differs = labels[near] != labels[asked][:, None]
+        beyond = is_after & (place <= last[:, None] + N_BEYOND)
+        within, after = (
+            float(np.mean([differs[i, chosen[i]].mean() for i in np.flatnonzero(has_twin)]))
+            for chosen in (is_before & is_trained, beyond)
+        )
+        if share * (after - within) < LEAST_HIDDEN or within > MOST_OF_BEYOND * after:
+            return None
+        twins = np.flatnonzero(has_twin)
+        pairs = np.column_stack([asked[twins], near[twins, (is_before & is_trained)[twins].argmax(axis=1)]])
+        return Twins(share, within, after, pairs, np.column_stack([asked[twins], near[twins, last[twins] + 1]]))
+
+
+class _Neighbours(NamedTuple):
+    """Some rows, their nearest neighbours in order, and the distances to these."""
+
+    asked: NDArray[np.intp]
+    near: NDArray[np.intp]
+    distance: Array
+
+
+def _look_by_fewer_columns(sample: _Sample) -> Twins | None:
+    """Look for near twins without the columns that keep neighbours apart most, more and more of them."""
+    apart = sample.measure_columns()
+    least = max(LEAST_COLUMNS, (len(apart) + 1) // 2)
+    # Rows that agree in a few categories do so by chance, and would look like twins once other columns are left out:
+    # the first columns to be left out are all those of categories.
+    columns = [column for column in apart if not sample.table.is_category(column)]
+    for _ in range(1 + MOST_TIMES_LESS):
+        if len(columns) < least:
+            return None
+        if len(columns) < len(apart):
+            sample = sample.take(np.arange(len(sample.table)), columns)
+            found = sample.look()
+            if found is not None:
+                return found
+            apart = sample.measure_columns()
+        n_columns = len(apart) - max(1, len(apart) // COLUMNS_PER_LEFT_OUT)
+        columns = sorted(sorted(apart, key=lambda column: apart[column])[: max(least, n_columns)])
+        if len(columns) == len(apart):
+            return None
+    return None
