@@ -89,6 +89,22 @@ class Contest {
     }
   }
 
+  // Lets one split of a column take part, which comes after all columns that did so far. It parts rows of these weights
+  // and of this number from the others of the node, which has `all_rows`. Rows need not be counted where no leaf has to
+  // have some.
+  void enter_split(std::size_t place, bool goes_left, const ClassWeights& weight, Sum rows, Sum all_rows) {
+    if (filled_ == kSize) settle();
+    if (owners_.empty() || owners_.back().place != place) owners_.push_back({filled_, place, false});
+    const ClassWeights left = goes_left ? weight : node_ - weight;
+    G_left_[filled_] = difference(left);
+    W_left_[filled_] = total(left);
+    if (counts_rows()) {
+      rows_left_[filled_] = static_cast<double>(goes_left ? rows : all_rows - rows);
+      rows_ = static_cast<double>(all_rows);
+    }
+    ++filled_;
+  }
+
   // Returns the best split of all columns.
   Winner<Best> finish() {
     settle();
