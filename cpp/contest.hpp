@@ -94,7 +94,11 @@ class Contest {
   // have some.
   void enter_split(std::size_t place, bool goes_left, const ClassWeights& weight, Sum rows, Sum all_rows) {
     if (filled_ == kSize) settle();
-    if (owners_.empty() || owners_.back().place != place) owners_.push_back({filled_, place, false});
+    if (owners_.empty() || owners_.back().place != place) {
+      Owner& owner = owners_.emplace_back();  // Its numbers are set one by one, as no copy has to wait for them then.
+      owner.first = filled_;
+      owner.place = place;
+    }
     const ClassWeights left = goes_left ? weight : node_ - weight;
     G_left_[filled_] = difference(left);
     W_left_[filled_] = total(left);
@@ -117,9 +121,9 @@ class Contest {
 
   // The candidates from `first` on are of this column.
   struct Owner {
-    std::size_t first;
-    std::size_t place;
-    bool missing_left;
+    std::size_t first = 0;
+    std::size_t place = 0;
+    bool missing_left = false;
   };
 
   bool counts_rows() const { return limits_->min_rows > 0.0; }

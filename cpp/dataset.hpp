@@ -309,7 +309,7 @@ class Dataset {
     bool may_miss = false;
   };
 
-  // A column is listed where it has at most one in so many rows. A listed row takes five bytes and a look at where it
+  // A column is listed where it has at most one in so many rows. A listed row takes ten bytes and a look at where it
   // is now.
   static constexpr std::size_t kListedShare = 8;
 

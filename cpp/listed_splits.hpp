@@ -44,12 +44,13 @@ class ListedSplits {
       const Code code = list.code[i];
       Running& sums = running_[node];
       if (sums.place != place) {
-        sums = {place, {}, 0, code};
+        sums.place = place;
+        sums.restart(code);
         touched_.push_back(node);
       } else if (sums.code != code) {
         enter_split(node, sums);
         const bool crosses_usual = (sums.code < list.usual) != (code < list.usual);
-        if (crosses_usual) sums = {place, {}, 0, code};
+        if (crosses_usual) sums.restart(code);
         sums.code = code;
       }
       sums.weight[side_of_node % 2] += weight;
@@ -63,6 +64,14 @@ class ListedSplits {
 
   // A node has these sums over the rows up to the newest code.
   struct Running {
+    // Every number is set by itself: to copy a whole, the processor would wait until all of it was written.
+    void restart(Code first) {
+      weight[0] = 0;
+      weight[1] = 0;
+      rows = 0;
+      code = first;
+    }
+
     std::size_t place = kNoPlace;  // They are of the column at this place.
     ClassWeights weight{};
     Sum rows = 0;
