@@ -89,6 +89,26 @@ class Contest {
     }
   }
 
+  // Lets one split of a column take part, which comes after all columns that did so far. It parts rows of these weights
+  // and of this number from the others of the node, which has `all_rows`. Rows need not be counted where no leaf has to
+  // have some.
+  void enter_split(std::size_t place, bool goes_left, const ClassWeights& weight, Sum rows, Sum all_rows) {
+    if (filled_ == kSize) settle();
+    if (owners_.empty() || owners_.back().place != place) {
+      Owner& owner = owners_.emplace_back();  // Its numbers are set one by one, as no copy has to wait for them then.
+      owner.first = filled_;
+      owner.place = place;
+    }
+    const ClassWeights left = goes_left ? weight : node_ - weight;
+    G_left_[filled_] = difference(left);
+    W_left_[filled_] = total(left);
+    if (counts_rows()) {
+      rows_left_[filled_] = static_cast<double>(goes_left ? rows : all_rows - rows);
+      rows_ = static_cast<double>(all_rows);
+    }
+    ++filled_;
+  }
+
   // Returns the best split of all columns.
   Winner<Best> finish() {
     settle();
@@ -101,9 +121,9 @@ class Contest {
 
   // The candidates from `first` on are of this column.
   struct Owner {
-    std::size_t first;
-    std::size_t place;
-    bool missing_left;
+    std::size_t first = 0;
+    std::size_t place = 0;
+    bool missing_left = false;
   };
 
   bool counts_rows() const { return limits_->min_rows > 0.0; }

@@ -28,7 +28,7 @@ struct CodeColumn {
   Code operator[](std::size_t row) const { return data[row * stride]; }
 };
 
-// A column that has one code in most rows lists the others, in their order.
+// A column that has one code in most rows lists the others, in the order of the rows or of the codes.
 struct CodeList {
   const std::uint32_t* row;
   const Code* code;
@@ -152,6 +152,7 @@ class Dataset {
       one.usual = find_code(bins[column], 0.0);
       for_each_code(column, [&](std::uint32_t, Code) { ++one.count; });
       one.is_listed = kListedShare * one.count <= rows;
+      one.may_miss = bins[column].missing;
     });
     std::size_t listed = 0;
     std::size_t written = 0;
@@ -159,8 +160,8 @@ class Dataset {
       one.start = one.is_listed ? listed : written;
       (one.is_listed ? listed : written) += one.is_listed ? one.count : rows;
     }
-    std::vector<std::uint32_t> listed_row(listed);
-    std::vector<Code> listed_code(listed);
+    std::vector<std::uint32_t> listed_row(listed), row_by_code(listed);
+    std::vector<Code> listed_code(listed), code_by_code(listed);
     ManyCodes codes(written + kPadding);
     for_each_column([&](std::size_t column, const StoredColumn& one) {
       if (!one.is_listed) {
@@ -176,12 +177,25 @@ class Dataset {
         listed_row[one.start + i] = sorted[i].first;
         listed_code[one.start + i] = sorted[i].second;
       }
+      std::sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) {
+        const bool a_is_above = a.second > one.usual;
+        const bool b_is_above = b.second > one.usual;
+        if (a_is_above != b_is_above) return b_is_above;
+        if (a.second != b.second) return (a.second < b.second) != a_is_above;
+        return a.first < b.first;
+      });
+      for (std::size_t i = 0; i < sorted.size(); ++i) {
+        row_by_code[one.start + i] = sorted[i].first;
+        code_by_code[one.start + i] = sorted[i].second;
+      }
     });
     // Whoever interrupts this leaves the dataset as it was.
     columns = std::move(bins);
     stored_ = std::move(stored);
     listed_row_ = std::move(listed_row);
     listed_code_ = std::move(listed_code);
+    row_by_code_ = std::move(row_by_code);
+    code_by_code_ = std::move(code_by_code);
     by_column = std::move(codes);
   }
 
@@ -216,6 +230,16 @@ class Dataset {
   CodeList list(std::size_t feature) const {
     const StoredColumn& stored = stored_[feature];
     return {listed_row_.data() + stored.start, listed_code_.data() + stored.start, stored.count, stored.usual};
+  }
+
+  // Tells whether a column is a list of numbers none of which is missing.
+  bool is_complete_list(std::size_t feature) const { return is_listed(feature) && !stored_[feature].may_miss; }
+
+  // Returns the list with codes below the usual one first, from the smallest on, then those above, from the largest on:
+  // whatever splits a column sends a beginning of one of both parts the other way than the usual code.
+  CodeList list_by_code(std::size_t feature) const {
+    const StoredColumn& stored = stored_[feature];
+    return {row_by_code_.data() + stored.start, code_by_code_.data() + stored.start, stored.count, stored.usual};
   }
 
   // Returns a column that is not listed.
@@ -282,9 +306,10 @@ class Dataset {
     std::size_t count = 0;  // So many rows have another code than the usual one.
     Code usual = 0;
     bool is_listed = false;
+    bool may_miss = false;
   };
 
-  // A column is listed where it has at most one in so many rows. A listed row takes five bytes and a look at where it
+  // A column is listed where it has at most one in so many rows. A listed row takes ten bytes and a look at where it
   // is now.
   static constexpr std::size_t kListedShare = 8;
 
@@ -298,6 +323,8 @@ class Dataset {
   std::vector<StoredColumn> stored_;  // It is empty unless the table was sparse.
   std::vector<std::uint32_t> listed_row_;
   std::vector<Code> listed_code_;
+  std::vector<std::uint32_t> row_by_code_;  // The lists once more, in the order of their codes.
+  std::vector<Code> code_by_code_;
   std::vector<std::uint64_t> hash_sums_;  // A row has the sum of the hashes of its values.
   std::uint64_t constant_sum_ = 0;        // Constant columns add this to every hash sum.
   bool sampled_ = false;

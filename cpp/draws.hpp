@@ -47,6 +47,21 @@ inline std::vector<std::uint32_t> draw_columns(const TreeGrowth& growth, const s
   constexpr std::uint64_t kColumnSalt = 0x5851F42D4C957F2DULL;
   if (growth.max_features >= 1.0 || (varying.size() < 2 && growth.feature_weights.empty())) return varying;
   const std::uint64_t column_key = mix(key ^ kColumnSalt);
+  const double wanted = std::ceil(growth.max_features * static_cast<double>(varying.size()));
+  const std::size_t count = std::max<std::size_t>(1, static_cast<std::size_t>(wanted));
+  std::vector<std::uint32_t> drawn;
+  if (growth.feature_weights.empty()) {
+    // No two places have the same hash, as mixing takes no two numbers to the same one.
+    std::vector<std::uint64_t> hashes(varying.size());
+    for (std::size_t i = 0; i < varying.size(); ++i) hashes[i] = mix(column_key ^ mix(i));
+    const std::vector<std::uint64_t> of_places = hashes;
+    const auto last = hashes.begin() + static_cast<std::ptrdiff_t>(std::min(count, hashes.size()) - 1);
+    std::nth_element(hashes.begin(), last, hashes.end());
+    for (std::size_t i = 0; i < varying.size(); ++i) {
+      if (of_places[i] <= *last) drawn.push_back(varying[i]);
+    }
+    return drawn;
+  }
   struct Place {
     double weighted;
     std::uint64_t hash;
@@ -58,15 +73,10 @@ inline std::vector<std::uint32_t> draw_columns(const TreeGrowth& growth, const s
   std::vector<Place> hashed;
   for (std::size_t i = 0; i < varying.size(); ++i) {
     const std::uint64_t hash = mix(column_key ^ mix(i));
-    if (growth.feature_weights.empty()) {
-      hashed.push_back({0.0, hash, varying[i]});
-    } else if (const double weight = growth.feature_weights[varying[i]]; weight > 0.0) {
-      hashed.push_back({find_place_in_draw(hash, weight), hash, varying[i]});
-    }
+    const double weight = growth.feature_weights[varying[i]];
+    if (weight > 0.0) hashed.push_back({find_place_in_draw(hash, weight), hash, varying[i]});
   }
-  const double wanted = std::ceil(growth.max_features * static_cast<double>(varying.size()));
-  keep_smallest(hashed, std::max<std::size_t>(1, static_cast<std::size_t>(wanted)));
-  std::vector<std::uint32_t> drawn;
+  keep_smallest(hashed, count);
   for (const Place& place : hashed) drawn.push_back(place.column);
   return drawn;
 }

@@ -46,6 +46,9 @@ struct ClassNodes {
 
   // Fewer searches than this are done before another thread has woken up.
   static constexpr std::size_t kFewSearches = 8;
+
+  // The splits of a list can be entered one by one.
+  static constexpr bool kEntersLists = true;
 };
 
 template <typename Bin>

@@ -3,7 +3,8 @@
 //
 // A grower derives from NodeGrower and says what its nodes hold. A Kind names its types: Node (a GrowingNode with
 // more), Histograms, Search (of a column), Buffer (for a search), Adder and Contest (for columns that are summed up one
-// at a time), and kFewSearches, below which other threads are not worth waking.
+// at a time), kFewSearches, below which other threads are not worth waking, and kEntersLists, which tells whether
+// listed columns go to contests split by split (listed_splits.hpp).
 #pragma once
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include "draws.hpp"
 #include "hashing.hpp"
 #include "interactions.hpp"
+#include "listed_splits.hpp"
 #include "partitioning.hpp"
 #include "rows.hpp"
 #include "settings.hpp"
@@ -52,6 +54,7 @@ struct ColumnSpace {
   struct OfThread {
     ColumnSums<typename Kind::Adder> sums;
     FewRowsSums<typename Kind::Adder> few_rows_sums;
+    ListedSplits<typename Kind::Adder> listed_splits;
     std::vector<typename Kind::Contest> contests;
   };
 
@@ -145,9 +148,9 @@ class NodeGrower {
   Grower& self() { return static_cast<Grower&>(*this); }
 
   // Returns up to how many rows it takes less time to look at a node's rows than at its bins: the mean number of bins.
-  // It is 0 where splits are drawn, as these are drawn from all bins.
+  // It is 0 where splits are drawn, as these are drawn from all bins, and where there are no histograms anyway.
   std::size_t count_few_rows() const {
-    if (growth_.extra || columns_.empty()) return 0;
+    if (growth_.extra || columns_.empty() || !data_.has_rows()) return 0;
     std::size_t bins = 0;
     for (const std::uint32_t feature : columns_) bins += static_cast<std::size_t>(data_.columns[feature].bins());
     return bins / columns_.size();
@@ -249,6 +252,9 @@ class NodeGrower {
     });
   }
 
+  // Tells whether all splits of a column are candidates, whatever node they are of.
+  bool splits_freely() const { return !growth_.extra && growth_.monotone.empty() && growth_.interactions == nullptr; }
+
   // Finds the best split of every node where there are no histograms.
   std::vector<Winner<Best>> search_columns(const std::vector<Node>& nodes) {
     const std::size_t chunks = columns_.size() / kColumnsTogether + 1;
@@ -263,7 +269,15 @@ class NodeGrower {
       auto& sums = space.sums;
       auto& contests = space.contests;
       for (std::size_t k = 0; k < nodes.size(); ++k) self().begin(contests[k], nodes[k]);
+      if constexpr (Kind::kEntersLists) space.listed_splits.begin(nodes.size());
       for (std::size_t place = first; place < last; ++place) {
+        if constexpr (Kind::kEntersLists) {
+          if (splits_freely() && data_.is_complete_list(columns_[place])) {
+            const CodeList list = data_.list_by_code(columns_[place]);
+            space.listed_splits.enter(place, list, column_space_.nodes, self().adder(), contests);
+            continue;
+          }
+        }
         sums.sum_up(data_, columns_[place], column_space_.nodes, self().adder());
         for (const std::size_t k : sums.nodes()) {
           if (!may_split(nodes[k], columns_[place])) continue;

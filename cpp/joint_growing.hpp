@@ -48,6 +48,9 @@ struct JointNodes {
 
   // Fewer searches than this are done before another thread has woken up.
   static constexpr std::size_t kFewSearches = 4;
+
+  // A split has too many sums for lists to be worth a way of their own.
+  static constexpr bool kEntersLists = false;
 };
 
 template <typename Bin, std::size_t lanes>

@@ -139,6 +139,7 @@ class Grower {
         columns_(dataset.varying_columns()),
         drawn_count_(count_drawn(growth.max_features, columns_.size())),
         least_weight_(static_cast<std::uint64_t>(std::ceil(growth.min_samples_leaf * training.unit))),
+        shortest_list_(find_shortest_list(training, least_weight_)),
         total_weight_(0.0),
         words_of_columns_(columns_.size() / kWord + 1),
         order_(columns_.size()),
@@ -156,6 +157,11 @@ class Grower {
     place_of_.assign(dataset.rows, kNowhere);
     left_weight_.resize(training.classes.size());
     slot_of_class_.resize(dataset.class_start.size() - 1);
+    is_too_short_.resize(columns_.size());
+    for (std::size_t place = 0; place < columns_.size(); ++place) {
+      const std::uint32_t feature = columns_[place];
+      is_too_short_[place] = dataset.is_listed(feature) && dataset.list(feature).count < shortest_list_;
+    }
   }
 
   RandomisedTree grow(std::size_t number) {
@@ -197,6 +203,13 @@ class Grower {
 
   static std::size_t count_drawn(double share, std::size_t columns) {
     return std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(share * static_cast<double>(columns))));
+  }
+
+  // Returns how many rows a list needs at least to part enough weight for a leaf from the rows of the usual code.
+  static std::uint64_t find_shortest_list(const TrainingRows& training, std::uint64_t least_weight) {
+    std::uint64_t largest = 1;
+    for (const std::uint32_t weight : training.weight) largest = std::max<std::uint64_t>(largest, weight);
+    return (std::max<std::uint64_t>(least_weight, 1) + largest - 1) / largest;
   }
 
   void push(Pending node, const std::vector<ClassRows>& classes) {
@@ -252,6 +265,8 @@ class Grower {
       std::swap(order_[i], order_[other]);
       swapped_[i] = static_cast<std::uint32_t>(other);
       const std::size_t column = order_[i];
+      // Such a list has no split to offer. All that it could tell is that not all columns are constant, which is known.
+      if (!all_constant && !is_too_short_.empty() && is_too_short_[column]) continue;
       if (constant_[column / kWord] >> (column % kWord) & 1U) continue;
       if (try_column(column, mix(hash), best)) {
         all_constant = false;
@@ -606,6 +621,7 @@ class Grower {
   const std::vector<std::uint32_t> columns_;
   const std::size_t drawn_count_;
   const std::uint64_t least_weight_;
+  const std::uint64_t shortest_list_;
   double total_weight_;
   const std::size_t words_of_columns_;
 
@@ -630,6 +646,7 @@ class Grower {
   std::vector<std::uint32_t> best_left_, left_;  // So many rows of each class of the node go left.
 
   // These serve columns that are lists.
+  std::vector<char> is_too_short_;  // A column is a list that can part no leaf from the others.
   struct ListedRow {
     std::uint32_t at;
     Code code;

@@ -8,9 +8,11 @@ from scipy import sparse
 
 from untwist import PILBoostClassifier, _core
 from untwist.automatic import randomised
-from untwist.boosting.engines.compiled import NOTHING, CompiledDataset
-from untwist.boosting.engines.engine import Rows
+from untwist.boosting.engines.compiled import NOTHING, CompiledDataset, CompiledEngine
+from untwist.boosting.engines.engine import Growth, Rows, Task
 from untwist.boosting.forest import Forest
+from untwist.links import ClippedLink
+from untwist.losses import AlphaLoss
 
 
 def draw_sparse(n_rows=300, n_columns=40, n_classes=2, seed=0):
@@ -28,6 +30,22 @@ def draw_sparse(n_rows=300, n_columns=40, n_classes=2, seed=0):
     start = np.append(0, 2 * np.cumsum(written.sum(axis=1)))
     table = sparse.csr_array((half, np.repeat(np.nonzero(written)[1], 2), start), shape=dense.shape)
     return table, dense, y
+
+
+def draw_complete_sparse(n_rows=300, n_columns=60, seed=0):
+    """Return a sparse table without missing values, with few listed rows a column, and labels of two classes.
+
+    Cells are below 0 or above it or both, all different or often the same.
+    """
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n_rows, n_columns))
+    values[:, ::2] = values[:, ::2].round()
+    values[:, ::3] = np.abs(values[:, ::3])
+    values[:, 1::3] = -np.abs(values[:, 1::3])
+    share = rng.choice([0.005, 0.02, 0.1], n_columns)
+    dense = np.where(rng.random((n_rows, n_columns)) < share, values, 0.0)
+    y = (3 * dense[:, :10].sum(axis=1) + rng.normal(size=n_rows) > 0).astype(int)
+    return sparse.csr_array(dense), dense, y
 
 
 def assert_same_forests(one, other):
@@ -60,6 +78,55 @@ def test_sparse_tables_make_the_models_of_dense_ones(n_classes, settings):
         found = PILBoostClassifier(**{**PLAIN, **settings}).fit(table.asformat(format), y, sample_weight=weight)
         assert_same_forests(expected, found)
     np.testing.assert_array_equal(expected.predict_proba(dense), expected.predict_proba(table))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"min_samples_leaf": 5, "l2": 1.0},
+        {"subsample": 0.7, "max_features": 0.5},
+        {"extra_trees": True},
+        {"monotonic_cst": [1, -1] + 58 * [0]},
+        {"interaction_cst": [list(range(30)), list(range(20, 60))]},
+        {"max_depth": None, "max_leaf_nodes": 9, "min_weight_fraction_leaf": 0.05},
+        {"max_depth": None},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_lists_without_missing_values_make_the_models_of_dense_tables(settings, weighted):
+    table, dense, y = draw_complete_sparse()
+    weight = np.random.default_rng(1).integers(0, 4, len(y)) / 2 if weighted else None
+    for n_jobs in (1, 2):
+        settings = {**PLAIN, **settings, "n_jobs": n_jobs}
+        one, other = (PILBoostClassifier(**settings).fit(X, y, sample_weight=weight) for X in (dense, table))
+        assert_same_forests(one, other)
+
+
+def test_of_equal_lists_the_first_wins():
+    # More columns than a thread takes at a time, each with one row; every row is that of 1,000 columns.
+    n_columns = 20_000
+    rows = np.arange(n_columns) % 20
+    table = sparse.csc_array((np.ones(n_columns), rows, np.arange(n_columns + 1)), shape=(20, n_columns))
+    y = (np.arange(20) < 3).astype(int)
+    for n_jobs in (1, 2):
+        model = PILBoostClassifier(**PLAIN | {"n_estimators": 3, "n_jobs": n_jobs}).fit(table, y)
+        assert set(model.model_.ensembles[0].forest.used_columns) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("leaf_size", [1, 2, 4, 15])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_randomised_trees_leave_out_lists_that_are_too_short(leaf_size, weighted):
+    table, dense, y = draw_complete_sparse()
+    weight = np.random.default_rng(1).integers(0, 4, len(y)) / 2.0 if weighted else np.ones(len(y))
+    forests = []
+    for X in (dense, table):
+        dataset = CompiledDataset(Rows(X, y, weight, {}))
+        task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, Growth(seed=3), weight=weight)
+        forests.append(CompiledEngine().grow_randomised(dataset, task, 30, leaf_size, 0.3))
+    for field in fields(Forest):
+        np.testing.assert_array_equal(*(getattr(forest, field.name) for forest in forests))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
