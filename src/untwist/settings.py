@@ -586,4 +586,10 @@ def _check_missing(missing: Any) -> float | None:
 def _draw_seed(random_state: Any) -> int:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(np.iinfo(np.int32).max))
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    try:
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    except ValueError as error:
+        raise ValueError(
+            "random_state must be None, a whole number from 0 to 2**32 - 1, a RandomState or a Generator of NumPy, got "
+            f"{random_state!r}"
+        ) from error

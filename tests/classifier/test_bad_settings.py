@@ -57,6 +57,8 @@ from helpers.small_fits import assert_same_forests, draw_sample, make_model
         {"validation_fraction": None, "early_stopping": True},
         {"n_iter_no_change": 1.5, "early_stopping": True},
         {"callbacks": [1]},
+        {"random_state": "a"},
+        {"random_state": -1},
         {"callbacks": 5},
         {"callbacks": print},
         {"verbose": None},

@@ -359,3 +359,22 @@ def test_a_mean_of_folds_has_no_range_of_rounds():
     model = PILBoostClassifier(n_estimators=5, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="iteration_range must be None for a model that was chosen by folds"):
         model.predict_proba(X, iteration_range=(0, 2))
+
+
+def test_a_metric_that_changes_its_name_or_direction_is_named():
+    X, y = draw_sample()
+    rounds = iter(range(1000))
+    for answer, message in [
+        (lambda *_: ("m", 1.0, next(rounds) % 2 == 0), "same is_higher_better after every round"),
+        (lambda *_: (f"m{next(rounds)}", 1.0, True), "same name"),
+        (lambda *_: ("m", 1.0, "yes"), "True or False"),
+        (lambda *_: (3, 1.0, True), "as text"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            make_model(eval_metric=answer).fit(X, y, X_val=X, y_val=y)
+
+
+def test_a_scorer_that_cannot_measure_is_named():
+    X, y = draw_sample(classes=3)
+    with pytest.raises(ValueError, match="eval_metric=roc_auc cannot measure this fit"):
+        make_model(eval_metric="roc_auc").fit(X, y, X_val=X, y_val=y)

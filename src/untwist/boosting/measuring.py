@@ -105,7 +105,11 @@ class Metric:
         if self.is_scorer:
             takes_weight = _takes(getattr(self.function, "_score_func", self.function), "sample_weight")
             options = {"sample_weight": weight} if takes_weight else {}
-            return self._check(self.function(answers, scores, y, **options), higher_is_better=True)
+            try:
+                found = self.function(answers, scores, y, **options)
+            except ValueError as error:  # It speaks of arguments of the scorer, which nobody here has given.
+                raise ValueError(f"eval_metric={self.name} cannot measure this fit: {error}") from error
+            return self._check(found, higher_is_better=True)
         posterior = answers.predict_proba(scores)
         posterior = posterior[:, 1] if posterior.shape[1] == 2 else posterior
         by_name = next((name for name in ("sample_weight", "weight") if _takes(self.function, name)), None)
@@ -113,7 +117,12 @@ class Metric:
         found = self.function(y, posterior, **options)
         if isinstance(found, tuple) and len(found) == 3:
             name, value, higher_is_better = found
-            return str(name), self._check(value, bool(higher_is_better))[1], bool(higher_is_better)
+            if not isinstance(name, str) or not isinstance(higher_is_better, (bool, np.bool_)):
+                raise ValueError(
+                    f"eval_metric={self.name} must return (name, value, is_higher_better) as text, a number and True "
+                    f"or False, got {found!r}"
+                )
+            return name, self._check(value, bool(higher_is_better))[1], bool(higher_is_better)
         if self.name.endswith(HIGHER_IS_BETTER):
             return self._check(found, higher_is_better=True)
         if self.name.endswith(LOWER_IS_BETTER):
@@ -208,6 +217,7 @@ class Measurer:
     curves: dict[str, dict[str, Any]] = field(default_factory=dict)
     not_measured: dict[str, int] = field(default_factory=dict)
     losses: list[float] = field(default_factory=list)
+    _told: tuple[str, bool] | None = field(default=None, init=False)
 
     @property
     def has_stalled(self) -> bool:
@@ -237,6 +247,12 @@ class Measurer:
         scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
         y = self.answers.classes[rows.labels]
         metric, value, higher_is_better = self.metric.measure(self.answers, scores, y, rows.weight)
+        if self._told not in (None, (metric, higher_is_better)):
+            raise ValueError(
+                f"eval_metric={self.metric.name} must return the same name and the same is_higher_better after every "
+                f"round, got {(metric, higher_is_better)!r} after {self._told!r}"
+            )
+        self._told = metric, higher_is_better
         metric = f"eval_{metric}" if metric in BUILT_IN else metric
         self.curves.setdefault(name, {}).setdefault(metric, []).append(value)
         if name == "validation":
