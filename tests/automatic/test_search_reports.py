@@ -120,6 +120,42 @@ def test_a_callback_and_ctrl_c_end_the_search(advanced, interrupt, by_callback):
     assert search.stopped is (by_callback or interrupt is not None)
 
 
+def begin_anew(search, run=None):
+    """Have a candidate begun anew with longer steps, by this run, or by none where Ctrl-C comes before."""
+    steps = []
+
+    def start_run(key, folds):
+        steps.append((key, folds, search.step, dict(search.foreseen)))
+        if run is None:
+            raise KeyboardInterrupt
+        return run
+
+    search.start_run, search.longer_steps, search.foreseen = start_run, [0.3, 0.4], {"a key": "a run"}
+    shorter = FakeRun()
+    found = search._try_longer_steps(shorter)
+    assert steps == [(shorter.key, range(5), 0.4, {})]
+    assert search.longer_steps == [0.3]
+    return shorter, found
+
+
+@pytest.mark.parametrize("count", [0, 1, 30])
+def test_longer_steps_take_the_place_of_shorter_ones_once_they_get_anywhere(advanced, count):
+    search, longer = make_search(), FakeRun(count=count)
+    shorter, found = begin_anew(search, longer)
+    assert found is (longer if count else shorter)
+    assert [one.run for one in advanced.asked] == [longer]
+    assert (search.interrupt, search.stopped) == (None, False)
+
+
+def test_ctrl_c_before_longer_steps_begin_ends_the_search_with_the_shorter(advanced):
+    search = make_search()
+    shorter, found = begin_anew(search)
+    assert found is shorter
+    assert isinstance(search.interrupt, KeyboardInterrupt)
+    assert search.stopped
+    assert advanced.asked == []
+
+
 # ---- the best candidate ----
 
 
