@@ -120,6 +120,35 @@ def test_a_callback_and_ctrl_c_end_the_search(advanced, interrupt, by_callback):
     assert search.stopped is (by_callback or interrupt is not None)
 
 
+@pytest.mark.parametrize(("families", "later"), [("auto", ["trees", "noise"]), ("boosted", ["noise"])])
+def test_each_part_of_a_search_is_shown_as_it_begins(shown, families, later):
+    search = make_search(families=families)
+    parts = []
+    search._show = lambda words, done: parts.append((search.forecast.stage, words.split(",")[0], done))
+    fit = search.run()
+    best = search.best_run
+    assert list(dict.fromkeys(stage for stage, *_ in parts)) == ["candidates", *later]
+    assert search.forecast.best_rounds == best.count
+    words = {"trees": "randomised trees", "noise": "how noisy the labels are"}
+    for name in later:
+        of_part = [part for part in parts if part[0] == name]
+        assert of_part[0] == (name, words[name], 0.0)
+        shares = [done for _, _, done in of_part]
+        assert shares == sorted(shares)
+        assert shares[-1] == pytest.approx(0.6 if name == "trees" else 0.0)  # The rest of the time is weighing them.
+    assert (fit.model.choice.mixture is not None) is ("trees" in later)
+    assert fit.model.noise is fit.model.untwisting is not None
+
+
+def test_where_no_noise_is_to_be_undone_none_is_looked_for():
+    search = make_search(alpha=1.0, families="boosted")
+    parts = []
+    search._show = lambda words, done: parts.append(search.forecast.stage)
+    fit = search.run()
+    assert set(parts) == {"candidates"}
+    assert (fit.model.noise, fit.model.untwisting) == (None, None)
+
+
 def begin_anew(search, run=None):
     """Have a candidate begun anew with longer steps, by this run, or by none where Ctrl-C comes before."""
     steps = []
