@@ -108,6 +108,23 @@ def test_alpha_is_that_of_the_settings_or_of_the_estimate():
     assert (decide_alpha(data).alphas, decide_alpha(data).estimate) == ((1.5,), estimate)
 
 
+@pytest.mark.parametrize(
+    ("n_jobs", "size", "n_rows", "expected"),
+    [
+        (1, 1, 10, None),
+        (2, 1, 10, "team of 2"),
+        (7, 1, 200_000, "team of 7"),
+        (7, 1, 200_001, None),
+        (7, 2, 10, None),  # Workers boost in the same order.
+    ],
+)
+def test_a_team_is_for_several_threads_of_one_machine_and_few_rows(n_jobs, size, n_rows, expected):
+    engine = SimpleNamespace(make_team=lambda n_threads: f"team of {n_threads}")
+    settings = SimpleNamespace(n_jobs=n_jobs, engine=engine)
+    data = SimpleNamespace(settings=settings, workers=SimpleNamespace(size=size), n_rows=n_rows)
+    assert fitting.make_team(data) == expected
+
+
 # ---- fits ----
 
 
@@ -264,6 +281,27 @@ def test_rounds_are_counted_from_those_of_the_model_before(table, asked, monkeyp
         boost_given_settings(collect(table, callbacks=heard), previous)
         assert (asked[-1].first_round, asked[-1].n_rounds) == expected
         assert list(asked[-1].callbacks) == heard
+
+
+def test_a_fit_that_goes_on_measures_the_rounds_before_it(table):
+    validation = ValidationTable(*(one[:20] for one in table))
+    first = boost_given_settings(collect(table, validation, n_estimators=2)).model
+    settings = {"eval_training": True, "eval_metric": "accuracy"}
+    both, whole = (boost_given_settings(collect(table, validation, **settings), one).model for one in (first, None))
+    assert both.curves.keys() == whole.curves.keys() == {"training", "validation"}
+    for name, curves in whole.curves.items():
+        for measured, values in curves.items():
+            assert len(values) == 6
+            np.testing.assert_allclose(both.curves[name][measured], values, rtol=1e-9)
+
+
+def test_no_round_follows_those_after_which_a_metric_makes_no_progress(table, asked, monkeypatch):
+    measurer = SimpleNamespace(has_stalled=True, best_round=None, list_curves=dict)
+    monkeypatch.setattr(fitting, "_make_measurer", lambda *_: measurer)
+    for has_stalled, n_rounds in ((False, 6), (True, 0)):
+        measurer.has_stalled = has_stalled
+        boost_given_settings(collect(table))
+        assert asked[-1].n_rounds == n_rounds
 
 
 @pytest.mark.parametrize("n_boosted", [0, 2, 3])
