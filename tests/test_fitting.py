@@ -522,3 +522,19 @@ def test_rounds_are_replayed_for_what_a_certificate_is_for(table):
         arguments = {"model": model, "settings": settings, "X": X, "labels": labels, "sample_weight": weight} | changes
         with pytest.raises(ValueError, match=message):
             replay_rounds(**arguments)
+
+
+@pytest.mark.parametrize("heaviest", [1.0, 100.0])
+def test_edges_may_differ_by_as_much_as_weights_are_rounded(heaviest):
+    weight = np.append(heaviest, np.ones(999))
+    allowed = 1e-6 + 2.0**-17 * 1000 * heaviest / weight.sum()
+    hypothesis = SimpleNamespace(predict=lambda X: np.zeros(len(X)))  # Its edge is 0.
+    for edge, is_taken in ((0.99 * allowed, True), (-0.99 * allowed, True), (1.02 * allowed, False)):
+        ensemble = SimpleNamespace(iterate_rounds=lambda: [(0.5, hypothesis)], edges=[edge])
+        model = SimpleNamespace(ensembles=[ensemble], link=SimpleNamespace(weights=np.ones_like))
+        rounds = fitting._replay(model, np.zeros((1000, 1)), np.ones(1000), np.zeros(1000), weight)
+        if is_taken:
+            assert [one.edge for one in rounds] == [edge]
+            continue
+        with pytest.raises(ValueError, match="the edges differ"):
+            list(rounds)

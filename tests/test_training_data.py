@@ -448,6 +448,20 @@ def test_a_warm_start_takes_rows_like_those_of_the_model_before(table):
             go_on(other, first)
 
 
+def test_what_stands_for_a_missing_value_is_that_of_the_first_fit(table):
+    X, y, weight = table
+    X = np.where(np.arange(120)[:, None] % 7 == 0, -9.0, X)
+    for missing, kept in ((np.nan, None), (-9.0, -9.0)):
+        settings = {"n_estimators": 2, "max_depth": 2, "missing": missing}
+        first = PILBoostClassifier(2.0, **settings).fit(X, y).model_
+        assert first.encoder.schema.missing == kept  # NaN always is a missing value.
+        data = collect((X, y, weight), 2.0, **settings)
+        assert np.isnan(data.rows.X[::7]).all() == (missing == -9.0)
+    assert go_on((X, y, weight), first, missing=-9.0).encoder.schema.missing == -9.0
+    with pytest.raises(ValueError, match=r"a warm start goes on with missing of the last fit, -9\.0, got None"):
+        go_on((X, y, weight), first)
+
+
 def test_a_warm_start_of_several_classes_takes_no_column_of_many_categories(coded):
     X, y, weight = coded
     settings = {"categorical_features": [1], "n_estimators": 2, "max_depth": 2}
@@ -469,6 +483,9 @@ def test_the_source_may_be_a_column_of_two_values(is_sparse):
     X = sparse.csr_array(X) if is_sparse else X
     assert training_data._list_source_columns(X, index) == [1]
     assert training_data._list_source_columns(X, np.zeros(40, int)) == []
+    rare = np.where(np.arange(40) % 4 == 0, 1, 0)  # The column is 0 for most of the rows.
+    by_name = np.column_stack([rng.normal(size=40), rare])
+    assert training_data._list_source_columns(sparse.csr_array(by_name) if is_sparse else by_name, rare) == [1]
     assert training_data._list_source_columns(X, np.arange(40)) == []  # Any row may have a source of its own.
 
 
@@ -666,6 +683,21 @@ def test_other_labels_and_joined_folds_keep_the_numbers_of_categories(coded):
     np.testing.assert_array_equal(again.rows.X, data.rows.X)
     whole = data.join_folds()
     assert (len(whole.datasets), whole.fold_numbers) == (1, ())
+
+
+def test_twins_are_looked_for_among_rows_that_train_and_rows_that_are_judged(table, monkeypatch):
+    row = np.arange(120)
+    data = collect(table, cv=[(row[:50], row[50:80]), (row[40:110], row[:20])])
+    told = []
+    monkeypatch.setattr(training_data, "draw_rows", lambda hashes, weight, n_columns: np.array([3, 60, 90, 115]))
+    monkeypatch.setattr(training_data, "find_twins", lambda *arguments: told.append(arguments))
+    assert data.find_twins() is None
+    ((_, hashes, labels, weight, fold, trained),) = told
+    np.testing.assert_array_equal(hashes, data.datasets[0].hashes()[[3, 60, 90, 115]])
+    np.testing.assert_array_equal(labels, data.rows.labels[[3, 60, 90, 115]])
+    np.testing.assert_array_equal(weight, data.weight[[3, 60, 90, 115]])
+    assert fold.tolist() == [1, 0, -1, -1]  # Two of them are judged by nobody.
+    assert trained.tolist() == [[True, False, False, False], [False, True, True, False]]
 
 
 def test_twins_are_looked_for_where_folds_are_ours(table):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from untwist.automatic import sources as by_source
-from untwist.automatic.sources import judge_sources
+from untwist.automatic.sources import differ_much, judge_sources, weigh_by_reliability
 from untwist.data.sources import LabelSources
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.untwisting import Untwisting
@@ -96,3 +96,18 @@ def test_a_model_that_has_not_judged_every_row_stays_as_it_was(monkeypatch):
     before, after, told = judge(monkeypatch, fingerprint=None)
     assert after is before
     assert told == []
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_sources_differ_much_where_labels_count_for_less_than_92_in_100(seed):
+    rng = np.random.default_rng(seed)
+    counts, reliability = rng.integers(0, 50, 6), rng.uniform(0.3, 1.0, 6)
+    weight = np.repeat(reliability, counts)
+    in_effect = weight.sum() ** 2 / (weight**2).sum()
+    noise = SimpleNamespace(counts=counts.astype(float), reliability=reliability)
+    assert differ_much(noise) is bool(in_effect < 0.92 * len(weight))
+
+
+def test_a_label_is_worth_what_its_source_is_and_of_an_unknown_one_the_mean():
+    noise = SimpleNamespace(counts=np.array([3.0, 1.0]), reliability=np.array([0.5, 1.0]))
+    assert weigh_by_reliability(noise, SOURCES).tolist() == [1.0, 0.5, 1.0, 0.625, 0.5]
