@@ -1,13 +1,17 @@
 """The parts of a fit with given settings: rounds that are left and kept, what is told, and rounds that are replayed."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from untwist import PILBoostClassifier, fitting
+from untwist.boosting.runs import Ending, advance
+from untwist.data.batches import Encoded
+from untwist.data.workers import Workers
 from untwist.fitting import boost_given_settings, decide_alpha, replay_rounds
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
@@ -102,6 +106,23 @@ def test_alpha_is_that_of_the_settings_or_of_the_estimate():
     assert (decide_alpha(data).alphas, decide_alpha(data).estimate) == ((1.0, 2.0), None)
     data.settings.alphas = None
     assert (decide_alpha(data).alphas, decide_alpha(data).estimate) == ((1.5,), estimate)
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "size", "n_rows", "expected"),
+    [
+        (1, 1, 10, None),
+        (2, 1, 10, "team of 2"),
+        (7, 1, 200_000, "team of 7"),
+        (7, 1, 200_001, None),
+        (7, 2, 10, None),  # Workers boost in the same order.
+    ],
+)
+def test_a_team_is_for_several_threads_of_one_machine_and_few_rows(n_jobs, size, n_rows, expected):
+    engine = SimpleNamespace(make_team=lambda n_threads: f"team of {n_threads}")
+    settings = SimpleNamespace(n_jobs=n_jobs, engine=engine)
+    data = SimpleNamespace(settings=settings, workers=SimpleNamespace(size=size), n_rows=n_rows)
+    assert fitting.make_team(data) == expected
 
 
 # ---- fits ----
@@ -201,6 +222,244 @@ def test_what_is_measured_after_each_round_is_what_was_asked_for(table):
         list_measured(eval_training=True, size=2)
 
 
+# ---- what rounds are made with ----
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What `advance` is asked for; it makes no round."""
+    calls = []
+
+    def advance(runs, n_rounds, **options):
+        calls.append(SimpleNamespace(runs=runs, n_rounds=n_rounds, **options))
+        return Ending()
+
+    monkeypatch.setattr(fitting, "advance", advance)
+    monkeypatch.setattr(fitting, "make_team", lambda data: "a team")
+    return calls
+
+
+def make_classes(table, n_classes):
+    X, _, weight = table
+    return X, np.digitize(X[:, 0], np.linspace(-0.5, 0.5, n_classes - 1)), weight
+
+
+def test_boosters_work_side_by_side_where_there_are_several(table, asked):
+    for n_classes, team in ((2, None), (3, "a team")):
+        boost_given_settings(collect(make_classes(table, n_classes)))
+        assert asked[-1].team == team
+        assert len(asked[-1].runs) == (1 if n_classes == 2 else 3)
+
+
+def test_one_worker_says_what_rounds_come_to(table, asked):
+    for rank, verbose, said in ((0, 5, 5), (1, 5, 0), (0, 0, 0)):
+        boost_given_settings(replace(collect(table, verbose=verbose), workers=Workers(rank, 2)))
+        assert asked[-1].verbose == said
+        assert asked[-1].workers.rank == rank
+
+
+def test_patience_is_that_of_the_loss_unless_a_metric_is_asked_for(table, asked):
+    validation = ValidationTable(*(one[:20] for one in table))
+    stops = {"early_stopping": True, "n_iter_no_change": 4, "validation": validation}
+    for settings, patience, is_judged in (
+        ({}, 0, False),
+        (stops, 4, False),
+        (stops | {"eval_metric": "accuracy"}, 0, True),
+        ({"eval_training": True}, 0, True),
+    ):
+        boost_given_settings(collect(table, **settings))
+        assert asked[-1].patience == patience
+        assert (asked[-1].judge is not None) is is_judged
+
+
+def test_rounds_are_counted_from_those_of_the_model_before(table, asked, monkeypatch):
+    with monkeypatch.context() as usual:
+        usual.setattr(fitting, "advance", advance)
+        first = boost_given_settings(collect(table, n_estimators=2)).model
+    heard = [lambda progress: None]
+    for previous, expected in ((None, (0, 6)), (first, (2, 4))):
+        boost_given_settings(collect(table, callbacks=heard), previous)
+        assert (asked[-1].first_round, asked[-1].n_rounds) == expected
+        assert list(asked[-1].callbacks) == heard
+
+
+def test_a_fit_that_goes_on_measures_the_rounds_before_it(table):
+    validation = ValidationTable(*(one[:20] for one in table))
+    first = boost_given_settings(collect(table, validation, n_estimators=2)).model
+    settings = {"eval_training": True, "eval_metric": "accuracy"}
+    both, whole = (boost_given_settings(collect(table, validation, **settings), one).model for one in (first, None))
+    assert both.curves.keys() == whole.curves.keys() == {"training", "validation"}
+    for name, curves in whole.curves.items():
+        for measured, values in curves.items():
+            assert len(values) == 6
+            np.testing.assert_allclose(both.curves[name][measured], values, rtol=1e-9)
+
+
+def test_no_round_follows_those_after_which_a_metric_makes_no_progress(table, asked, monkeypatch):
+    measurer = SimpleNamespace(has_stalled=True, best_round=None, list_curves=dict)
+    monkeypatch.setattr(fitting, "_make_measurer", lambda *_: measurer)
+    for has_stalled, n_rounds in ((False, 6), (True, 0)):
+        measurer.has_stalled = has_stalled
+        boost_given_settings(collect(table))
+        assert asked[-1].n_rounds == n_rounds
+
+
+@pytest.mark.parametrize("n_boosted", [0, 2, 3])
+def test_ctrl_c_before_every_class_has_a_round_leaves_nothing(table, monkeypatch, n_boosted):
+    def interrupt(runs, n_rounds, **options):
+        for run in runs[:n_boosted]:
+            run.boost(1, 0)
+        return Ending(KeyboardInterrupt())
+
+    monkeypatch.setattr(fitting, "advance", interrupt)
+    data = collect(make_classes(table, 3))
+    if n_boosted < 3:
+        with pytest.raises(KeyboardInterrupt):
+            boost_given_settings(data)
+        return
+    fit = boost_given_settings(data)
+    assert isinstance(fit.interrupt, KeyboardInterrupt)
+    assert [len(one) for one in fit.model.ensembles] == [1, 1, 1]
+
+
+class NotingEngine:
+    """Makes boosters that are nothing but their tasks."""
+
+    def make_booster(self, dataset, task):
+        return SimpleNamespace(dataset=dataset, task=task)
+
+
+class Earlier:
+    """Rounds of an earlier fit, with the losses of some of them, and the scores 0.5, 1.5, ... that they give rows."""
+
+    def __init__(self, count, n_losses):
+        self.count, self.losses = count, np.arange(1.0, n_losses + 1.0)
+
+    def __len__(self):
+        return self.count
+
+    def scores(self, X, n_jobs):
+        assert n_jobs == 3
+        return np.arange(len(X)) + 0.5
+
+
+def start_runs(earlier=None, starts=(0.0,), given=None):
+    """Return the runs of four rows by classes that begin at these scores; `given` are those that `fit` was told."""
+    data = SimpleNamespace(
+        settings=SimpleNamespace(n_jobs=3, engine=NotingEngine()),
+        rows=SimpleNamespace(X=np.zeros((4, 1)), labels=np.zeros(4, np.uint32)),
+        weight="weight",
+        find_starts=lambda link, weight: list(starts) if (link, weight) == ("link", "weight") else None,
+        make_task=lambda link, step, index: Task(link=link, step=step, index=index),
+        find_given_scores=lambda link, index: None if given is None else np.full(4, given) + index,
+        dataset_of=lambda fold: f"rows of fold {fold}",
+    )
+    return fitting._start_runs(data, "link", 0.25, earlier)
+
+
+@dataclass(frozen=True)
+class Task:
+    link: str
+    step: float
+    index: int
+    start: Any = None
+    first_round: int = 0
+
+
+def test_each_class_begins_at_its_own_score():
+    runs = start_runs(starts=(0.0, -1.5, 2.0))
+    assert [run.start for run in runs] == [0.0, -1.5, 2.0]
+    assert [run.booster.task.index for run in runs] == [0, 1, 2]
+    assert all((one.booster.dataset, one.booster.task.step) == ("rows of fold 0", 0.25) for one in runs)
+    assert runs[0].booster.task.start is None
+    np.testing.assert_array_equal(runs[1].booster.task.start, np.full(4, -1.5))
+    assert [len(run.earlier_losses) for run in runs] == [0, 0, 0]
+
+
+def test_rounds_go_on_from_the_scores_of_those_before():
+    cut, whole = start_runs([Earlier(5, 7), Earlier(6, 6)], starts=(0.75, 0.0))
+    for run, first_round in ((cut, 5), (whole, 6)):
+        np.testing.assert_array_equal(run.booster.task.start, [0.5, 1.5, 2.5, 3.5])
+        assert run.booster.task.first_round == first_round
+    assert cut.earlier_losses.tolist() == []  # Early stopping has cut rounds off.
+    assert whole.earlier_losses.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert (cut.start, whole.start) == (0.75, 0.0)
+
+
+def test_scores_that_were_given_are_added_to_those_before():
+    (alone, second), (after,) = start_runs(starts=(0.0, 0.0), given=7.0), start_runs([Earlier(2, 2)], given=7.0)
+    assert alone.booster.task.start.tolist() == [7.0] * 4
+    assert second.booster.task.start.tolist() == [8.0] * 4
+    assert after.booster.task.start.tolist() == [7.5, 8.5, 9.5, 10.5]
+
+
+class Noted:
+    """A measurer that notes what it is to measure."""
+
+    def __init__(self, **positions):
+        self.rows = {name: SimpleNamespace(positions=np.array(rows)) for name, rows in positions.items()}
+        self.not_measured, self.measured = {}, []
+
+    def measure_rows(self, name, columns):
+        self.measured.append((name, [column.tolist() for column in columns]))
+
+
+def measure_earlier(*, given=(None, None), choice=None, was_given=False, in_blocks=False):
+    """Have two rounds of two boosters measured on five rows."""
+    table = np.arange(5.0)[:, None]
+    X = object.__new__(Encoded) if in_blocks else table
+
+    def stage(rows):
+        for factor in (1.0, 10.0):
+            numbers = table if in_blocks else rows
+            assert (rows is X) is in_blocks
+            yield factor * np.column_stack([numbers[:, 0], -numbers[:, 0]])
+
+    data = SimpleNamespace(
+        rows=SimpleNamespace(X=X),
+        find_given_scores=lambda link, index: given[index],
+        validation_was_given=was_given,
+        validation_share=np.array([0.0, 0.0, 0.0, 0.0, 1.0]),
+    )
+    previous = SimpleNamespace(
+        choice=choice,
+        n_rounds=2,
+        ensembles="ab",
+        staged_scores=stage,
+        validation_rows=np.array([], int),
+        validation_shares=np.array([]),
+    )
+    measurer = Noted(training=[0, 2, 3], validation=[1, 4])
+    fitting._measure_earlier_rounds(measurer, data, "link", previous)
+    return measurer
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_rounds_before_are_measured_on_the_rows_of_each_name(in_blocks):
+    measurer = measure_earlier(was_given=True, in_blocks=in_blocks)
+    assert measurer.measured == [
+        ("training", [[0.0, 2.0, 3.0], [0.0, -2.0, -3.0]]),
+        ("training", [[0.0, 20.0, 30.0], [0.0, -20.0, -30.0]]),
+        ("validation", [[1.0, 4.0], [-1.0, -4.0]]),
+        ("validation", [[10.0, 40.0], [-10.0, -40.0]]),
+    ]
+    assert measurer.not_measured == {}
+
+
+def test_rounds_before_are_measured_from_the_scores_that_were_given():
+    measurer = measure_earlier(was_given=True, given=(np.arange(100.0, 105.0), None))
+    assert measurer.measured[0] == ("training", [[100.0, 104.0, 106.0], [0.0, -2.0, -3.0]])
+    assert measurer.measured[2] == ("validation", [[102.0, 108.0], [-1.0, -4.0]])
+
+
+def test_rounds_before_that_nobody_can_judge_are_not_measured():
+    seen = measure_earlier()  # They may have trained on what is held out now.
+    assert {name for name, _ in seen.measured} == {"training"}
+    assert seen.not_measured == {"validation": 2}
+    of_folds = measure_earlier(was_given=True, choice="a choice")
+    assert (of_folds.measured, of_folds.not_measured) == ([], {"training": 2, "validation": 2})
+
+
 # ---- rounds again ----
 
 
@@ -263,3 +522,19 @@ def test_rounds_are_replayed_for_what_a_certificate_is_for(table):
         arguments = {"model": model, "settings": settings, "X": X, "labels": labels, "sample_weight": weight} | changes
         with pytest.raises(ValueError, match=message):
             replay_rounds(**arguments)
+
+
+@pytest.mark.parametrize("heaviest", [1.0, 100.0])
+def test_edges_may_differ_by_as_much_as_weights_are_rounded(heaviest):
+    weight = np.append(heaviest, np.ones(999))
+    allowed = 1e-6 + 2.0**-17 * 1000 * heaviest / weight.sum()
+    hypothesis = SimpleNamespace(predict=lambda X: np.zeros(len(X)))  # Its edge is 0.
+    for edge, is_taken in ((0.99 * allowed, True), (-0.99 * allowed, True), (1.02 * allowed, False)):
+        ensemble = SimpleNamespace(iterate_rounds=lambda: [(0.5, hypothesis)], edges=[edge])
+        model = SimpleNamespace(ensembles=[ensemble], link=SimpleNamespace(weights=np.ones_like))
+        rounds = fitting._replay(model, np.zeros((1000, 1)), np.ones(1000), np.zeros(1000), weight)
+        if is_taken:
+            assert [one.edge for one in rounds] == [edge]
+            continue
+        with pytest.raises(ValueError, match="the edges differ"):
+            list(rounds)

@@ -376,6 +376,119 @@ def test_weights_of_one_worker_may_all_be_0():
 # ---- rows, weights and folds ----
 
 
+def test_several_workers_code_no_column_by_labels():
+    schema = SimpleNamespace(categories={0: range(300), 2: range(2), 4: range(40)})
+    assert training_data._list_columns_to_code(schema, solo) == [0, 4]
+    assert training_data._list_columns_to_code(schema, Workers(0, 2)) == []
+    limit = training_data.MANY_CATEGORIES
+    at_the_limit = SimpleNamespace(categories={0: range(limit), 1: range(limit + 1)})
+    assert training_data._list_columns_to_code(at_the_limit, solo) == [1]
+
+
+def test_rows_are_refused_that_nothing_can_be_told_of(table):
+    source, folds = np.arange(120) % 3, [(np.arange(60), np.arange(60, 120))]
+    in_halves = [*folds, (np.arange(60, 120), np.arange(60))]
+    across = np.arange(120) % 60
+    given = {"n_estimators": 2, "max_depth": 2}
+    for sources, settings, message in [
+        (SourceColumns(source), {"alpha": 2.0, **given}, "source must be None with settings that estimate no noise"),
+        (SourceColumns(item=source), {}, "item must come with source"),
+        (SourceColumns(groups=across), {"cv": in_halves}, "cv trains on some rows of group"),
+        (SourceColumns(source, across), {"cv": in_halves}, "cv trains on some labels of the item"),
+        (SourceColumns(source), {"cv": folds}, "source must be None with a cv that does not judge every row"),
+        (SourceColumns([None] * 120), {}, "source must be known for some of the rows with a weight"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            collect(table, sources=sources, **settings)
+    collect(table, sources=SourceColumns(groups=np.arange(120)), cv=in_halves)
+
+
+def test_reviewed_rows_and_folds_that_judge_some_rows_only_are_refused_together(table):
+    X, y, weight = table
+    half = resolve(PILBoostClassifier(cv=[(np.arange(60), np.arange(60, 120))]).get_params(deep=False))
+    TrainingData.collect(half, X, y, weight)
+    with pytest.raises(ValueError, match="reviewed must be None with a cv that does not judge every row"):
+        TrainingData.collect(half, X, y, weight, has_review=True)
+    plain = resolve(PILBoostClassifier().get_params(deep=False))
+    with pytest.raises(ValueError, match="reviewed must be None with source"):
+        TrainingData.collect(plain, X, y, weight, sources=SourceColumns(y), has_review=True)
+
+
+def test_every_fold_of_groups_or_of_ones_own_must_train_on_all_classes(table):
+    X, y, weight = table
+    by_label = np.where(y == "yes", 0, 1 + np.arange(120) % 3)  # One group has all of a class.
+    with pytest.raises(ValueError, match="class 'yes' lies in too few groups"):
+        collect(table, sources=SourceColumns(groups=by_label))
+    with pytest.raises(ValueError, match="fold 0, trains on no row of class 'yes'"):
+        collect(table, cv=[(np.flatnonzero(y == "no"), np.flatnonzero(y == "yes"))])
+    collect(table)
+    rare = (X, np.where(np.arange(120) == 7, "yes", "no"), weight)
+    collect(rare)  # Of rows without groups nobody can say what else could be done.
+
+
+def go_on(table, previous, **settings):
+    parameters = PILBoostClassifier(2.0, n_estimators=2, max_depth=2, random_state=0, **settings)
+    X, y, weight = table
+    return TrainingData.collect(resolve(parameters.get_params(deep=False)), X, y, weight, previous=previous)
+
+
+def test_a_warm_start_takes_rows_like_those_of_the_model_before(table):
+    X, y, weight = table
+    first = PILBoostClassifier(2.0, n_estimators=2, max_depth=2).fit(X, y).model_
+    data = go_on((X[:50], y[:50], weight[:50]), first)
+    assert data.encoder is first.encoder
+    np.testing.assert_array_equal(data.classes, first.classes)
+    np.testing.assert_array_equal(data.rows.labels, (y[:50] == "yes").astype(int))
+    for other, message in [
+        ((X, y[:119], None), "inconsistent numbers of samples"),
+        ((X[:, :2], y, weight), "2 features"),
+        ((X, np.where(y == "yes", "perhaps", "no"), weight), "perhaps"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            go_on(other, first)
+
+
+def test_what_stands_for_a_missing_value_is_that_of_the_first_fit(table):
+    X, y, weight = table
+    X = np.where(np.arange(120)[:, None] % 7 == 0, -9.0, X)
+    for missing, kept in ((np.nan, None), (-9.0, -9.0)):
+        settings = {"n_estimators": 2, "max_depth": 2, "missing": missing}
+        first = PILBoostClassifier(2.0, **settings).fit(X, y).model_
+        assert first.encoder.schema.missing == kept  # NaN always is a missing value.
+        data = collect((X, y, weight), 2.0, **settings)
+        assert np.isnan(data.rows.X[::7]).all() == (missing == -9.0)
+    assert go_on((X, y, weight), first, missing=-9.0).encoder.schema.missing == -9.0
+    with pytest.raises(ValueError, match=r"a warm start goes on with missing of the last fit, -9\.0, got None"):
+        go_on((X, y, weight), first)
+
+
+def test_a_warm_start_of_several_classes_takes_no_column_of_many_categories(coded):
+    X, y, weight = coded
+    settings = {"categorical_features": [1], "n_estimators": 2, "max_depth": 2}
+    for n_classes in (2, 3):
+        labels = y if n_classes == 2 else np.arange(600) % 3
+        first = PILBoostClassifier(2.0, **settings).fit(X, labels).model_
+        if n_classes == 2:
+            assert go_on((X, labels, weight), first, categorical_features=[1]).coding is not None
+            continue
+        with pytest.raises(ValueError, match="a warm start with several classes takes no column of more than"):
+            go_on((X, labels, weight), first, categorical_features=[1])
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_the_source_may_be_a_column_of_two_values(is_sparse):
+    rng = np.random.default_rng(0)
+    index = np.arange(40) % 2
+    X = np.column_stack([rng.normal(size=40), 3.0 * index, index[rng.permutation(40)]])
+    X = sparse.csr_array(X) if is_sparse else X
+    assert training_data._list_source_columns(X, index) == [1]
+    assert training_data._list_source_columns(X, np.zeros(40, int)) == []
+    rare = np.where(np.arange(40) % 4 == 0, 1, 0)  # The column is 0 for most of the rows.
+    by_name = np.column_stack([rng.normal(size=40), rare])
+    assert training_data._list_source_columns(sparse.csr_array(by_name) if is_sparse else by_name, rare) == [1]
+    assert training_data._list_source_columns(X, np.arange(40)) == []  # Any row may have a source of its own.
+
+
 def test_names_of_columns_are_different():
     frame = pd.DataFrame(np.zeros((2, 3)), columns=["a", "b", "a"])
     with pytest.raises(ValueError, match=r"got \['a'\] more than once"):
@@ -570,6 +683,21 @@ def test_other_labels_and_joined_folds_keep_the_numbers_of_categories(coded):
     np.testing.assert_array_equal(again.rows.X, data.rows.X)
     whole = data.join_folds()
     assert (len(whole.datasets), whole.fold_numbers) == (1, ())
+
+
+def test_twins_are_looked_for_among_rows_that_train_and_rows_that_are_judged(table, monkeypatch):
+    row = np.arange(120)
+    data = collect(table, cv=[(row[:50], row[50:80]), (row[40:110], row[:20])])
+    told = []
+    monkeypatch.setattr(training_data, "draw_rows", lambda hashes, weight, n_columns: np.array([3, 60, 90, 115]))
+    monkeypatch.setattr(training_data, "find_twins", lambda *arguments: told.append(arguments))
+    assert data.find_twins() is None
+    ((_, hashes, labels, weight, fold, trained),) = told
+    np.testing.assert_array_equal(hashes, data.datasets[0].hashes()[[3, 60, 90, 115]])
+    np.testing.assert_array_equal(labels, data.rows.labels[[3, 60, 90, 115]])
+    np.testing.assert_array_equal(weight, data.weight[[3, 60, 90, 115]])
+    assert fold.tolist() == [1, 0, -1, -1]  # Two of them are judged by nobody.
+    assert trained.tolist() == [[True, False, False, False], [False, True, True, False]]
 
 
 def test_twins_are_looked_for_where_folds_are_ours(table):

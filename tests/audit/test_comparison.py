@@ -12,6 +12,7 @@ from untwist import PILBoostClassifier
 from untwist.audit import audit_labels, comparison
 from untwist.audit.comparison import FEW_ROWS, STOPPING_SHARE
 from untwist.audit.peers import LEARNING_RATE, ROUNDS
+from untwist.data.batches import Batches
 from untwist.data.encoding import TableEncoder
 from untwist.data.tables import Schema
 from untwist.report import compare, report
@@ -88,6 +89,22 @@ def test_peers_get_the_folds_of_the_audit(monkeypatch, engine):
 def test_peers_that_are_not_installed_are_left_out(monkeypatch, shop):
     monkeypatch.setattr(comparison.importlib.util, "find_spec", lambda name: None)
     assert list(compare(shop)) == ["untwist"]
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_rows_that_memory_does_not_hold_are_not_compared(monkeypatch, fits):
+    batches = object.__new__(Batches)
+    audit = SimpleNamespace(X=batches, posterior=np.zeros((1, 2)), clean=np.zeros((1, 2)))
+    monkeypatch.setattr(Batches, "__repr__", lambda self: "Batches of a year")
+    monkeypatch.setattr(comparison, "fit_memory", lambda rows: fits if rows is batches else None)
+    monkeypatch.setattr(comparison, "_find_folds", lambda _: "folds")
+    monkeypatch.setattr(comparison, "_measure", lambda *_: "measured")
+    monkeypatch.setattr(comparison, "PEERS", {})
+    if fits:
+        assert comparison.compare(audit) == {"untwist": "measured"}
+        return
+    with pytest.raises(ValueError, match="other boosters need all rows in memory, and Batches of a year are too many"):
+        comparison.compare(audit)
 
 
 def test_a_method_is_measured_on_the_rows_that_count():

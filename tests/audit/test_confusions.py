@@ -13,7 +13,7 @@ from untwist.audit import audit_labels
 from untwist.audit.confusions import expect_labels, find_confusions, iterate_truths
 from untwist.audit.judging import move_interval
 from untwist.noise.estimate import NoiseEstimate, describe_range
-from untwist.noise.matrix import find_interval
+from untwist.noise.matrix import MatrixUntwisting, find_interval
 from untwist.report import report
 
 
@@ -159,6 +159,38 @@ def test_pairs_of_less_than_half_a_row_are_left_out_and_small_shares_do_not_stan
     assert (one.truth, one.label, one.rows, one.low, one.high) == ("a", "b", 0.5, 0.01, 0.03)
     assert [(one.truth, one.low) for one in find(truth[::-1])] == [("a", 0.01), ("b", 0.1)]
     assert not one.stands_out  # Of two classes no pair is more than even.
+
+
+def test_of_several_classes_too_half_a_row_is_a_pair():
+    noise = make_matrices(3)
+    truth = np.array([[0.5, 0.25, 0.25], [0.49, 0.51, 0.0]])
+    found = find_confusions(
+        noise, np.array(list("abc")), noise.matrix, truth, np.array([1, 1]), np.array([True, False])
+    )
+    assert [(one.truth, one.label, one.rows) for one in found] == [("a", "b", 0.5)]
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_wrong_labels_that_are_certainly_spread_evenly_stand_out_nowhere(n_classes):
+    share = 0.125
+    matrix = np.full((n_classes, n_classes), share)
+    np.fill_diagonal(matrix, 1.0 - (n_classes - 1) * share)
+    of_class = np.full(n_classes, (n_classes - 1) * share)
+    even = replace(
+        MatrixUntwisting.from_matrix(matrix),
+        class_shares=of_class,
+        class_intervals=np.column_stack([of_class, of_class]),
+    )
+    labels = np.arange(20 * n_classes) % n_classes
+    truth, counted = np.full((len(labels), n_classes), 1.0 / n_classes), np.ones(len(labels), dtype=bool)
+    names = np.arange(n_classes)
+    found = find_confusions(even, names, matrix, truth, labels, counted)
+    assert len(found) == n_classes * (n_classes - 1)
+    assert all(one.low == one.share == share for one in found)
+    assert not any(one.stands_out for one in found)
+    matrix[0, 1] += 0.01  # A certain excess does.
+    found = find_confusions(even, names, matrix, truth, labels, counted)
+    assert [(one.truth, one.label) for one in found if one.stands_out] == [(0, 1)]
 
 
 def test_two_classes_have_a_matrix_and_confusions_too(shop):

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from untwist import PILBoostClassifier
@@ -105,3 +106,22 @@ def test_a_link_that_mixes_no_families_stays_with_boosting(fitted, told):
         training._train(double, settings, X, y, np.ones(80), SourceColumns())
         assert told[-1].settings.families == families
     assert settings.families != "boosted"
+
+
+def test_directions_by_the_names_of_columns_hold_for_rows_without_names(told):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 2)), columns=["age", "height"])
+    y = (X["age"] > 0).astype(int).to_numpy()
+    for directions, expected in (({"height": -1}, (0, -1)), ([1, 0], (1, 0)), (None, ())):
+        model = PILBoostClassifier(n_estimators=3, max_depth=1, monotonic_cst=directions, random_state=4).fit(X, y)
+        assert train_on_numbers(model, X.to_numpy(), y, np.ones(80)) == "trained"
+        assert told[-1].growth.monotone == expected
+
+
+def test_sources_are_those_that_are_told(fitted, told):
+    model, X, y = fitted
+    patient = np.arange(80) % 20
+    train_on_numbers(model, X, y, np.ones(80), SourceColumns(groups=patient))
+    assert told[-1].groups is not None
+    train_on_numbers(model, X, y, np.ones(80))
+    assert (told[-1].groups, told[-1].sources) == (None, None)

@@ -96,6 +96,15 @@ def test_the_share_that_is_unusual_ends_at_one_in_twenty():
     assert np.flatnonzero(categories.is_unusual).tolist() == [5, 6, 7, 8]
 
 
+def test_categories_that_make_up_one_in_twenty_together_are_unusual():
+    encoder = TableEncoder(1, schema=Schema({0: ("p", "q", "r")}))
+    for times, n_unusual in (([2, 2, 36], 2), ([1, 1, 38], 2), ([3, 0, 37], 0), ([0, 2, 38], 2), ([0, 0, 40], 0)):
+        table = np.repeat([0.0, 1.0, 2.0], times)[:, None]
+        (found,) = find_usual_values(encoder, table, np.zeros(40, dtype=int), np.arange(40), [0])
+        assert np.count_nonzero(found.is_unusual) == n_unusual
+        assert not found.is_unusual[-1]
+
+
 def test_what_is_usual_is_asked_of_the_rows_of_each_label():
     encoder = TableEncoder(2)
     table = np.column_stack([np.r_[np.arange(40), 100 + np.arange(40)], np.r_[np.full(40, np.nan), np.zeros(40)]])

@@ -106,6 +106,7 @@ def test_a_team_makes_the_same_rounds_as_one_booster_after_the_other():
         for run in (together, alone):
             run.boost(n_rounds)
         assert [one.done for folds in together.boosters for one in folds] == [alone.count] * 4
+        assert together.made == alone.made == alone.count
         assert together.summarise(None) == alone.summarise(None)
         np.testing.assert_array_equal(together.losses(), alone.losses())
     assert (together.count, together.made) == (6, 6)

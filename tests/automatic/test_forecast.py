@@ -130,13 +130,13 @@ def test_candidates_that_have_ended_tell_how_many_rounds_are_usual():
 
 def test_a_part_that_has_begun_is_foretold_by_its_own_speed():
     forecast, now = make_forecast()
-    now[0] += 40.0
+    now[0] += 60.0  # A round of a fold takes 1.5 s.
     forecast.end_candidate(20)
     forecast.begin("folds", 50)
-    later = TREES_OF_SEVEN + 0.2 + NOISE_OF_THREE
-    assert forecast.seconds_left == pytest.approx(50 * 3 + later)
+    later = 1.5 * TREES_OF_SEVEN + 0.2 + NOISE_OF_THREE
+    assert forecast.seconds_left == pytest.approx(75 * 3 + later)
     now[0] += 30.0
-    assert forecast.seconds_left == pytest.approx(50 * 3 - 30 + later)
+    assert forecast.seconds_left == pytest.approx(75 * 3 - 30 + later)
     now[0] += 170.0
     assert forecast.seconds_left == pytest.approx(0.25 * 200 + later)
     forecast.tell(0.8)
@@ -154,20 +154,20 @@ def test_a_part_that_has_begun_is_foretold_by_its_own_speed():
 def test_a_second_fit_by_sources_is_foretold_by_its_chance():
     (alone, now), (of_sources, then) = make_forecast(), make_forecast(has_sources=True)
     for one, clock in ((alone, now), (of_sources, then)):
-        clock[0] += 40.0
+        clock[0] += 60.0  # A round of a fold takes 1.5 s.
         one.end_candidate(20)
         one.begin("trees", 50)
     judging = 0.2 + 0.02 * 4.096
-    again = 50 * 5 + TREES_OF_SEVEN + 0.2 + NOISE_OF_THREE + judging
+    again = 1.5 * (50 * 5 + TREES_OF_SEVEN) + 0.2 + NOISE_OF_THREE + judging
     assert of_sources.seconds_left == pytest.approx(alone.seconds_left + judging + 0.6 * again)
 
 
 def test_leaves_larger_than_the_table_make_trees_of_one_level():
     forecast, now = make_forecast(n_rows=6, leaf_sizes=[4, 12], n_candidates=1, most_rounds=20)
-    now[0] += 20.0
+    now[0] += 10.0  # A round of a fold takes 0.5 s.
     forecast.end_candidate(10)
     noise = 0.15 + 0.0005 * 0.006 * 3 + 0.001 * 9
-    assert forecast.seconds_left == pytest.approx(10 * 3 + 7 * 10 * 0.42 + 0.2 + noise)
+    assert forecast.seconds_left == pytest.approx(0.5 * (10 * 3 + 7 * 10 * 0.42) + 0.2 + noise)
 
 
 def test_fewer_rounds_than_usual_are_expected_where_there_are_no_more():

@@ -86,6 +86,14 @@ def test_what_was_given_is_not_chosen():
     assert make_search(alpha=2.0).alphas == (2.0,)
 
 
+def test_a_second_fit_of_mixed_families_tries_nothing_but_what_the_first_has_chosen():
+    chosen = Candidate(1.5, 6, 0.1, 10, 0.5, 0.1)
+    second = make_search(changes={"settings": make_search().settings.narrow_to(chosen)})
+    assert second.data.boosts_log_odds
+    assert (second.depths, second.alphas) == ([6], (1.5,))
+    assert second.forecast.n_candidates == 1
+
+
 def test_families_that_are_mixed_have_candidates_of_their_own():
     mixed, boosted, several = make_search(), make_search(families="boosted"), make_search(3)
     assert (mixed.alphas, mixed.depths) == (MIXED_ALPHAS, sorted(MIXED_DEPTHS))
@@ -192,12 +200,22 @@ def make_coded_search(sets):
 
 
 @pytest.mark.parametrize(
-    ("of_sets", "interrupt", "takes_sets"), [(0.97, False, True), (0.981, False, False), (0.5, True, False)]
+    ("of_numbers", "of_sets", "interrupt", "takes_sets"),
+    [
+        (1.0, 0.97, False, True),
+        (1.0, 0.981, False, False),
+        (1.0, 0.5, True, False),
+        (0.5, 0.48, False, True),
+        (0.5, 0.495, False, False),
+        (0.5, 1.5, False, False),
+    ],
 )
-def test_sets_take_the_place_of_numbers_where_they_gain_enough(of_sets, interrupt, takes_sets):
-    sets = SimpleNamespace(boosts_log_odds=False)
+@pytest.mark.parametrize("mixes", [False, True])
+def test_sets_take_the_place_of_numbers_where_they_gain_enough(of_numbers, of_sets, interrupt, takes_sets, mixes):
+    sets = SimpleNamespace(boosts_log_odds=mixes)
     search = make_coded_search(sets)
-    losses, tried = iter([1.0, of_sets]), []
+    search.data.boosts_log_odds = mixes
+    losses, tried = iter([of_numbers, of_sets]), []
 
     def try_candidate(alpha, depth):
         if len(tried) == 2:
@@ -211,7 +229,7 @@ def test_sets_take_the_place_of_numbers_where_they_gain_enough(of_sets, interrup
     search.try_candidate = try_candidate
     with pytest.raises(EndedError):
         search.run()
-    middle = search.depths[len(search.depths) // 2]
+    middle = 4  # Of the depths 2, 4 and 6, or 2, 3, 4 and 6 where families are mixed.
     assert tried == [(search.alphas[0], middle, False), (search.alphas[0], middle, True)]
     assert (search.data is sets) is takes_sets
     assert (list(search.candidates), search.best_run) == (([2], 2) if takes_sets else ([1], 1))

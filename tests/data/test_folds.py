@@ -99,6 +99,14 @@ def test_a_heavy_content_is_dealt_to_all_folds():
     assert held[:, 1:].sum(axis=1).tolist() == [2.0, 2.0]
 
 
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 5, 6])
+def test_no_fold_is_empty(n_rows):
+    weight = np.arange(1.0, n_rows + 1.0)
+    folds = split_into_folds(np.arange(n_rows, dtype=np.uint64), np.zeros(n_rows, np.uint32), 0.3 * weight, 5, seed=0)
+    assert folds.any(axis=1).all()
+    np.testing.assert_allclose(folds.sum(axis=0), 0.3 * weight)
+
+
 def test_weights_that_are_no_counts_are_set_aside_whole():
     weight = np.tile([0.5, 1.0, 2.25], 40)
     held = split_into_folds(np.arange(120, dtype=np.uint64), np.zeros(120, np.uint32), weight, 4, 0)

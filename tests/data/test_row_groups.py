@@ -1,5 +1,7 @@
 """Groups of rows and folds of one's own: what is read, dealt out and refused. Fits are in classifier/test_groups.py."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
@@ -267,3 +269,11 @@ def test_every_fold_trains_on_all_classes():
         check_trained_classes(labels, weight, np.array(["a", "b"]), folds.trained * weight, None)
     # A class without weight is absent.
     check_trained_classes(labels, np.array([1, 1, 0, 0.0]), np.array(["a", "b"]), folds.trained * weight, folds)
+
+
+def test_parts_that_have_as_little_of_a_class_are_told_apart_by_all_classes():
+    # Of one class 0.6 and 0.4, dealt to either part, and of the other two halves: the second of these would fit both.
+    mass = np.array([[0.6, 0.0], [0.4, 0.0], [0.0, 0.5], [0.0, 0.5]])
+    units = SimpleNamespace(order_by_weight=lambda: np.arange(4), mass=mass, chance=np.arange(4, dtype=np.uint64))
+    # The first part has 1.1 of 0.75 by then, the second 0.4 of 0.25.
+    assert folds_module._deal_out(units, np.array([0.75, 0.25])).tolist() == [0, 1, 0, 0]

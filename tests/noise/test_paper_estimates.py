@@ -99,6 +99,11 @@ def test_menon_does_not_depend_on_the_order_of_rows():
     assert menon(X[order], y[order]) == menon(X, y)
 
 
+def test_menon_excludes_no_rate_where_no_row_is_left_to_count():
+    found = menon([[1.0]], [0])
+    assert (found.interval_neg, found.interval_pos) == ((0.0, 1.0), (0.0, 1.0))
+
+
 def test_menon_grows_with_the_noise_and_finds_none_in_separable_data():
     rates = [menon(*draw_overlapping_rows(2000, rate, gap=4.0)).rate for rate in (0.0, 0.2, 0.3, 0.4)]
     assert (np.diff(rates) > 0).all()

@@ -233,6 +233,16 @@ def test_what_a_review_explains_of_rates_is_evidence():
     assert unknown.shortfalls is None
 
 
+@pytest.mark.parametrize("grid", [((0.0, 0.1, 0.2), (0.0, 0.0, 0.0)), ((0.0, 0.0, 0.0), (0.0, 0.2, 0.1))], ids=str)
+def test_wrong_labels_of_one_class_alone_are_noise(grid):
+    noise = make_rates(grid=grid)
+    likelihood = np.array([-9.0, -2.0, -3.0])
+    weights = np.array([0.01, 0.5, 0.49])
+    learned = reviews._weigh_rates(noise, weights, likelihood)
+    assert learned.evidence == pytest.approx(-1.0 + max(-2.0 - 3.0, -3.0 - 1.0) + 1.0 + 9.0)
+    assert learned.found
+
+
 def test_where_every_pair_is_noise_a_review_is_no_evidence():
     noise = make_rates(grid=((0.3, 0.1, 0.2), (0.3, 0.2, 0.1)))
     assert reviews._weigh_rates(noise, noise.weights, np.array([-9.0, -2.0, -3.0])).evidence == -1.0
@@ -279,6 +289,12 @@ def test_what_a_review_explains_of_matrices_is_evidence_and_shares_move_with_the
     assert worst.interval[1] == pytest.approx(0.3 * 0.4 / 0.155)
     assert worst.uneven_limit == worst.interval[1]
     assert worst.class_intervals[0, 1] == 1.0
+
+
+def test_no_share_moves_beyond_all_labels_by_a_review():
+    noise = replace(make_matrices(), share=0.9, interval=(0.8, 0.95), uneven_limit=1.0)
+    learned = reviews._weigh_matrices(noise, np.array([0.0, 0.0, 1.0]), np.array([-6.0, -2.0, -3.0]))
+    assert (learned.share, learned.interval, learned.uneven_limit) == (1.0, (1.0, 1.0), 1.0)
 
 
 def test_a_review_finds_noise_of_matrices_only_where_enough_rows_were_there_to_judge():
