@@ -89,9 +89,9 @@ class Contest {
     }
   }
 
-  // Lets one split of a column take part, which comes after all columns that did so far. It parts rows of these weights
-  // and of this number from the others of the node, which has `all_rows`. Rows need not be counted where no leaf has to
-  // have some.
+  // Enters one split; all splits of a column enter in succession. Rows of these weights and of this number go left if
+  // `goes_left` says so, else right, and the others of the node's `all_rows` go the other way. Rows need not be counted
+  // where no leaf has to have some.
   void enter_split(std::size_t place, bool goes_left, const ClassWeights& weight, Sum rows, Sum all_rows) {
     if (filled_ == kSize) settle();
     if (owners_.empty() || owners_.back().place != place) {

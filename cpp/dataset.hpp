@@ -300,7 +300,7 @@ class Dataset {
   ManyCodes by_column;  // These serve one feature of many rows. They may be left out, or have some columns only.
 
  private:
-  // A column of a sparse table is a list, or has a code for every row, whatever takes less.
+  // A column of a sparse table is a list where few rows differ from the usual code, else it has a code for every row.
   struct StoredColumn {
     std::size_t start = 0;  // It begins here among the lists, or in by_column.
     std::size_t count = 0;  // So many rows have another code than the usual one.

@@ -182,8 +182,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     eval_training : bool, default False
         Tell log-loss, error and `eval_metric` of the training rows too: ``evals_result_["training"]``.
     warm_start : bool, default False
-        Go on from the rounds of the last `fit` instead of starting anew; give the same data and a larger n_estimators.
-        Link, init and missing must be the same.
+        Go on from the rounds of the last `fit` instead of starting anew; give the same data, `init_score` included, and
+        a larger n_estimators. Link, init and missing must be the same.
     callbacks : list of functions or None, default None
         Each is called after every round (every tenth of each candidate where something is chosen from the data) with an
         `untwist.boosting.runs.Progress`; a true answer ends the rounds. Where something is chosen it ends the search:
@@ -536,9 +536,12 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """Return the logarithms of `predict_proba`."""
         return np.log(self.predict_proba(X, iteration_range))
 
-    def predict_proba_twisted(self, X: Any) -> Array:
-        """Return the posterior of every class as the twisted training labels follow it, within the same limits."""
-        return find_model(self).posterior.twisted(self._scores(X))
+    def predict_proba_twisted(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Array:
+        """Return the posterior of every class as the twisted training labels follow it, within the same limits.
+
+        `iteration_range` is that of `predict`.
+        """
+        return find_model(self).posterior.twisted(self._scores(X, iteration_range))
 
     def decision_function(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Array:
         """Return the score of the clean posterior; a column per class beyond two.
@@ -546,9 +549,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Of two classes it is positive where `predict` says classes_[1]; of more the largest speaks for its class.
         `iteration_range` is that of `predict`.
         """
-        model = find_model(self)
-        rounds = model.check_rounds(iteration_range)
-        return model.posterior.decision(model.scores(self._encode(X), self.n_jobs, rounds))
+        return find_model(self).posterior.decision(self._scores(X, iteration_range))
 
     def alpha_star(self, X: Any, source: Any = None) -> Array:
         """Return the paper's pointwise alpha*(x), which undoes the noise of each row's label. Two classes only.
@@ -622,8 +623,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """Return X as numbers, checked against what `fit` saw."""
         return find_model(self).encoder.encode(X, self)
 
-    def _scores(self, X: Any) -> Array:
-        return find_model(self).scores(self._encode(X), self.n_jobs)
+    def _scores(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Array:
+        rounds = find_model(self).check_rounds(iteration_range)
+        return find_model(self).scores(self._encode(X), self.n_jobs, rounds)
 
     # ---- what was learned ----
 

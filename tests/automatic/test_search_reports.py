@@ -77,10 +77,10 @@ def shown(monkeypatch):
 def test_whoever_waits_is_shown_words_and_the_seconds_that_are_left(shown, monkeypatch):
     search = make_search()
     search.forecast = SimpleNamespace(tell=lambda done: setattr(search.forecast, "seconds_left", 100.0 - done))
-    search._show("trying", 30.0)
+    search.show("trying", 30.0)
     assert shown == [("trying", 70.0)]
     monkeypatch.setattr(searching, "find_display", lambda: None)
-    search._show("in silence", 40.0)
+    search.show("in silence", 40.0)
     assert shown == [("trying", 70.0)]
     assert search.forecast.seconds_left == 60.0  # The forecast is told in any case.
 
@@ -89,7 +89,7 @@ def test_one_of_several_workers_shows_what_all_do(shown):
     for rank, n_shown in ((0, 1), (1, 1), (2, 1)):
         search = make_search()
         search.data = replace(search.data, workers=Workers(rank, 3))
-        search._show("trying", 1.0)
+        search.show("trying", 1.0)
         assert len(shown) == n_shown
 
 
@@ -98,7 +98,7 @@ def test_a_candidate_is_boosted_in_blocks_up_to_the_most_rounds_and_tells_of_eac
     search = make_search(callbacks=[heard.append], n_estimators=70, early_stopping=True)
     advanced.counts, done = (10, 20), []
     search.forecast.tell = done.append
-    search._boost(FakeRun(depth=3))
+    search.boost(FakeRun(depth=3))
     (asked,) = advanced.asked
     assert (asked.n_rounds, asked.block, asked.rounds_open) == (70, 10, True)
     assert asked.callbacks == search.settings.callbacks
@@ -115,7 +115,7 @@ def test_a_candidate_is_boosted_in_blocks_up_to_the_most_rounds_and_tells_of_eac
 def test_a_callback_and_ctrl_c_end_the_search(advanced, interrupt, by_callback):
     search = make_search()
     advanced.ending = Ending(interrupt, by_callback)
-    search._boost(FakeRun())
+    search.boost(FakeRun())
     assert search.interrupt is interrupt
     assert search.stopped is (by_callback or interrupt is not None)
 
@@ -124,7 +124,7 @@ def test_a_callback_and_ctrl_c_end_the_search(advanced, interrupt, by_callback):
 def test_each_part_of_a_search_is_shown_as_it_begins(shown, families, later):
     search = make_search(families=families)
     parts = []
-    search._show = lambda words, done: parts.append((search.forecast.stage, words.split(",")[0], done))
+    search.show = lambda words, done: parts.append((search.forecast.stage, words.split(",")[0], done))
     fit = search.run()
     best = search.best_run
     assert list(dict.fromkeys(stage for stage, *_ in parts)) == ["candidates", *later]
@@ -143,7 +143,7 @@ def test_each_part_of_a_search_is_shown_as_it_begins(shown, families, later):
 def test_where_no_noise_is_to_be_undone_none_is_looked_for():
     search = make_search(alpha=1.0, families="boosted")
     parts = []
-    search._show = lambda words, done: parts.append(search.forecast.stage)
+    search.show = lambda words, done: parts.append(search.forecast.stage)
     fit = search.run()
     assert set(parts) == {"candidates"}
     assert (fit.model.noise, fit.model.untwisting) == (None, None)
@@ -161,7 +161,7 @@ def begin_anew(search, run=None):
 
     search.start_run, search.longer_steps, search.foreseen = start_run, [0.3, 0.4], {"a key": "a run"}
     shorter = FakeRun()
-    found = search._try_longer_steps(shorter)
+    found = search.try_longer_steps(shorter)
     assert steps == [(shorter.key, range(5), 0.4, {})]
     assert search.longer_steps == [0.3]
     return shorter, found
@@ -193,7 +193,7 @@ def test_the_best_candidate_is_the_first_of_the_lowest_loss(capsys):
     runs = [FakeRun(loss, depth=depth) for depth, loss in ((4, 0.5), (3, 0.6), (2, 0.4), (6, 0.4))]
     best = []
     for run in runs:
-        assert search._record(run) == run.loss
+        assert search.record(run) == run.loss
         best.append(search.best_run)
     assert best == [runs[0], runs[0], runs[2], runs[2]]
     assert [one.loss for one in search.candidates.values()] == [0.5, 0.6, 0.4, 0.4]
@@ -204,16 +204,16 @@ def test_one_worker_says_what_candidates_have_come_to_if_asked(capsys):
     for rank, verbose, is_said in ((0, 1, True), (1, 1, False), (0, 0, False)):
         search = make_search(verbose=verbose)
         search.data = replace(search.data, workers=Workers(rank, 2))
-        search._record(FakeRun())
+        search.record(FakeRun())
         assert capsys.readouterr().err == (f"{FakeRun().summarise(None)}\n" if is_said else "")
 
 
 def test_a_given_number_of_rounds_is_kept_whole():
     search = make_search(n_estimators=7)
-    search._record(FakeRun(count=20))
+    search.record(FakeRun(count=20))
     assert [one.n_rounds for one in search.candidates.values()] == [7]
     limit = make_search(n_estimators=70, early_stopping=True)
-    limit._record(FakeRun(count=20))
+    limit.record(FakeRun(count=20))
     assert [one.n_rounds for one in limit.candidates.values()] == [20]
 
 
@@ -259,7 +259,7 @@ def test_the_best_candidate_is_boosted_on_the_folds_that_it_has_not_seen(monkeyp
     best = FakeRun(count=40, step=0.07)
     advanced.counts, done = (10, 20), []
     search.forecast.tell = done.append
-    search._boost_remaining_folds(best)
+    search.boost_remaining_folds(best)
     assert begun == [(best.key, range(2, 5), 0.07)]
     (asked,) = advanced.asked
     assert (asked.n_rounds, asked.block, asked.workers) == (40, 10, search.data.workers)
@@ -276,7 +276,7 @@ def test_ctrl_c_among_the_folds_that_are_left_keeps_the_first(monkeypatch, advan
     make_last_part(monkeypatch, search, 2)
     advanced.ending = Ending(interrupt)
     best = FakeRun()
-    search._boost_remaining_folds(best)
+    search.boost_remaining_folds(best)
     assert search.interrupt is interrupt
     assert (best.taken, search.chosen) == (None, None)
 
@@ -286,7 +286,7 @@ def test_nothing_is_boosted_where_no_fold_is_left_or_ctrl_c_came_before(monkeypa
         search = make_search()
         search.interrupt = interrupt
         begun = make_last_part(monkeypatch, search, n_first)
-        search._boost_remaining_folds(FakeRun())
+        search.boost_remaining_folds(FakeRun())
         assert (begun, advanced.asked) == ([], [])
 
 
@@ -336,7 +336,7 @@ def test_the_rounds_that_folds_chose_are_made_again_on_all_rows(
     monkeypatch.setattr(searching, "grow_mixture", grow)
     best = FakeRun(depth=3)
     chosen = Candidate(1.5, 3, 0.07, 40, 0.5, 0.25)
-    ((found,),) = search._train_on_all_rows(best, chosen, "mixture" if mixes else None)
+    ((found,),) = search.train_on_all_rows(best, chosen, "mixture" if mixes else None)
     assert begun == [(best.key, range(1), 0.07, None)]
     (asked,) = advanced.asked
     assert (asked.n_rounds, asked.block, asked.run.ends_by_itself) == (40, 10, False)
@@ -352,7 +352,7 @@ def test_the_rounds_that_folds_chose_are_made_again_on_all_rows(
 def test_ctrl_c_while_all_rows_are_boosted_leaves_the_models_of_folds(advanced):
     search, interrupt = make_search(), KeyboardInterrupt()
     advanced.ending = Ending(interrupt)
-    assert search._train_on_all_rows(FakeRun(), Candidate(1.5, 4, 0.1, 40, 0.5, 0.25), None) == []
+    assert search.train_on_all_rows(FakeRun(), Candidate(1.5, 4, 0.1, 40, 0.5, 0.25), None) == []
     assert search.interrupt is interrupt
 
 
@@ -368,7 +368,7 @@ def score(monkeypatch, search, n_folds):
     unseen = OutOfFold(np.arange(4), np.array([4.0, 10.0, 0.0, 1.0]), np.zeros((4, 1)), labels)
     monkeypatch.setattr(searching, "score_held_out_rows", lambda *one, **two: told.append((one, two)) or unseen)
     forests = [[f"forest {fold}" for fold in range(n_folds)]]
-    return search._score_held_out_rows(forests), unseen, told[0]
+    return search.score_held_out_rows(forests), unseen, told[0]
 
 
 @pytest.mark.parametrize(("n_folds", "size", "is_complete"), [(5, 1, True), (4, 1, False), (5, 2, False)])

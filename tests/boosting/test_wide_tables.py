@@ -117,7 +117,7 @@ def test_of_equal_lists_the_first_wins():
 
 @pytest.mark.parametrize("leaf_size", [1, 2, 4, 15])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_randomised_trees_leave_out_lists_that_are_too_short(leaf_size, weighted):
+def test_randomised_trees_of_sparse_tables_are_those_of_dense_ones(leaf_size, weighted):
     table, dense, y = draw_complete_sparse()
     weight = np.random.default_rng(1).integers(0, 4, len(y)) / 2.0 if weighted else np.ones(len(y))
     forests = []

@@ -326,6 +326,8 @@ def test_a_range_of_rounds_is_the_start_and_these_rounds(settings, classes):
         np.testing.assert_allclose(found.reshape(len(X), -1), expected, atol=1e-12)
         proba = model.predict_proba(X, iteration_range=(begin, end))
         np.testing.assert_allclose(proba, model.model_.posterior.clean(found))
+        twisted = model.predict_proba_twisted(X, iteration_range=(begin, end))
+        np.testing.assert_allclose(twisted, model.model_.posterior.twisted(expected.reshape(found.shape)), atol=1e-12)
         np.testing.assert_array_equal(model.predict(X, iteration_range=(begin, end)), model.model_.choose_labels(found))
     for everything in (None, (0, 0), (0, 6)):
         np.testing.assert_array_equal(model.predict_proba(X, iteration_range=everything), model.predict_proba(X))

@@ -162,10 +162,9 @@ def test_rows_that_agree_in_categories_give_no_alarm_by_that(columns, levels):
     assert look(frame, y) is None
 
 
-@pytest.mark.parametrize("spread", [0.005, 0.02])
-def test_which_of_the_rows_in_one_bin_come_first_does_not_matter(spread):
+def test_which_of_the_rows_in_one_bin_come_first_does_not_matter():
     """Some of 6,000 rows share all bins, and the engine's hash, though their numbers and labels differ."""
-    X, y, _, _ = draw_patients(60, 100, spread=spread, columns=2)
+    X, y, _, _ = draw_patients(60, 100, spread=0.02, columns=2)
     rng = np.random.default_rng(0)
     X, y = X.round(2), np.where(rng.random(len(y)) < 0.1, 1 - y, y)
     found = []
@@ -173,6 +172,7 @@ def test_which_of_the_rows_in_one_bin_come_first_does_not_matter(spread):
         order = np.random.default_rng(seed).permutation(len(y))
         one = look(X[order], y[order])
         found.append(None if one is None else (one.describe(), one.share, X[order][one.pairs].tolist()))
+    assert found[0] is not None
     assert found[0] == found[1] == found[2]
 
 

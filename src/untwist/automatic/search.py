@@ -135,7 +135,7 @@ class Search:
             has_sources=data.sources is not None and self.settings.noise_rates is not None,
         )
 
-    def _show(self, words: str, done: float) -> None:
+    def show(self, words: str, done: float) -> None:
         """Tell whoever waits what is being done, and how much of it is."""
         self.forecast.tell(done)
         display = find_display()
@@ -212,7 +212,7 @@ class Search:
             if self.best_run is None:
                 assert self.interrupt is not None
                 raise self.interrupt
-            self._boost_remaining_folds(self.best_run)
+            self.boost_remaining_folds(self.best_run)
             self.best_run.team = None
         finally:  # Nothing holds the team any more, so that its threads end.
             self.foreseen.clear()
@@ -278,14 +278,14 @@ class Search:
                 raise
             self._stop_for(interrupt)
             return np.inf
-        self._boost(run)
+        self.boost(run)
         if run.is_slow and not self.stopped and self.longer_steps:
-            run = self._try_longer_steps(run)
+            run = self.try_longer_steps(run)
         if self.interrupt is not None and (self.best_run is not None or run.count == 0):
             return np.inf  # A candidate that was compared with others is better than half of one.
-        return self._record(run)
+        return self.record(run)
 
-    def _try_longer_steps(self, shorter: FoldRun) -> FoldRun:
+    def try_longer_steps(self, shorter: FoldRun) -> FoldRun:
         """Boost the same candidate with longer steps; return what there is if Ctrl-C comes before they get anywhere."""
         self.step = self.longer_steps.pop()
         try:
@@ -294,7 +294,7 @@ class Search:
         except KeyboardInterrupt as interrupt:
             self._stop_for(interrupt)
             return shorter
-        self._boost(run)
+        self.boost(run)
         return run if run.count else shorter
 
     def _stop_for(self, interrupt: KeyboardInterrupt) -> None:
@@ -405,7 +405,7 @@ class Search:
         """The best candidate so far."""
         return None if self.best_run is None else self.candidates[self.best_run.key]
 
-    def _boost(self, run: FoldRun) -> None:
+    def boost(self, run: FoldRun) -> None:
         """Boost a candidate until it ends, or a callback or Ctrl-C end the search."""
         self.forecast.begin("candidates")
         words = f"trying alpha {run.alpha:g}, depth {run.depth}"
@@ -417,13 +417,13 @@ class Search:
             callbacks=self.settings.callbacks,
             workers=self.data.workers,
             started_at=self.started_at,
-            watch=lambda: self._show(f"{words}, round {run.count}", run.count),
+            watch=lambda: self.show(f"{words}, round {run.count}", run.count),
         )
         self.forecast.end_candidate(run.count)
         self.interrupt = end.interrupt
         self.stopped = end.stopped_by_callback or end.interrupt is not None
 
-    def _record(self, run: FoldRun) -> float:
+    def record(self, run: FoldRun) -> float:
         """Keep what a candidate has come to, and the candidate itself if it is the best so far."""
         candidate = run.summarise(self.fixed_rounds)
         self.candidates[run.key] = candidate
@@ -433,7 +433,7 @@ class Search:
             say(str(candidate))
         return candidate.loss
 
-    def _boost_remaining_folds(self, best: FoldRun) -> None:
+    def boost_remaining_folds(self, best: FoldRun) -> None:
         """Boost the best candidate on the folds that it has not seen."""
         remaining = range(self.n_first_folds, len(self.fold_weights))
         if not remaining or self.interrupt is not None:
@@ -446,7 +446,7 @@ class Search:
             best.count,
             block=BLOCK,
             workers=self.data.workers,
-            watch=lambda: self._show(f"the other folds, round {others.count}", others.count / best.count),
+            watch=lambda: self.show(f"the other folds, round {others.count}", others.count / best.count),
         )
         self.interrupt = end.interrupt
         if end.interrupt is None:
@@ -464,10 +464,10 @@ class Search:
         if self._scores_are_logarithms:
             link = SoftmaxLink(AlphaLoss(candidate.alpha)) if data.boosts_jointly else LogitLink(AlphaLoss(1.0))
             forests = [[forest.scale(1.0 / candidate.alpha) for forest in forests[0]]]
-        unseen = self._score_held_out_rows(forests)
+        unseen = self.score_held_out_rows(forests)
         if data.mixes_families and self.interrupt is None:
             self.forecast.begin("trees", best.count)
-            self._show("randomised trees", 0.0)
+            self.show("randomised trees", 0.0)
             try:
                 forests[0], unseen, mixture = mix_in_randomised_trees(
                     data,
@@ -475,13 +475,13 @@ class Search:
                     unseen,
                     training_weights=[data.training_weight(fold) for fold in range(n_folds)],
                     n_first_folds=self.n_first_folds,
-                    score_held_out_rows=lambda randomised: self._score_held_out_rows([randomised]),
-                    tell=lambda grown: self._show("randomised trees", GROWING_SHARE * grown),
+                    score_held_out_rows=lambda randomised: self.score_held_out_rows([randomised]),
+                    tell=lambda grown: self.show("randomised trees", GROWING_SHARE * grown),
                 )
             except KeyboardInterrupt as interrupt:
                 self.interrupt = interrupt
         if data.own_folds is not None and not data.own_folds.is_complete and self.interrupt is None:
-            forests = self._train_on_all_rows(best, candidate, mixture) or forests
+            forests = self.train_on_all_rows(best, candidate, mixture) or forests
         ensembles = [
             Ensemble.from_forest(Forest.average(class_forests), losses, errors)
             for class_forests, (losses, errors) in zip(forests, best.curves(), strict=True)
@@ -504,13 +504,13 @@ class Search:
         if not settings.untwists_posteriors:
             return model
         self.forecast.begin("noise", best.count)
-        self._show("how noisy the labels are", 0.0)
+        self.show("how noisy the labels are", 0.0)
         noise = model.estimate_noise(settings.known_noise, data.workers)
         # Of two classes, no noise is one of the hypotheses that are weighed. Of several it is all or nothing.
         is_undone = noise.found or not isinstance(noise, MatrixUntwisting)
         return replace(model, noise=noise, untwisting=noise if is_undone else None)
 
-    def _train_on_all_rows(self, best: FoldRun, candidate: Candidate, mixture: Mixture | None) -> list[list[Forest]]:
+    def train_on_all_rows(self, best: FoldRun, candidate: Candidate, mixture: Mixture | None) -> list[list[Forest]]:
         """Return trees of all rows, by class, with the settings that folds chose; nothing where Ctrl-C comes before.
 
         Folds of one's own may train on few rows each, and on some rows never, so that their mean is no model of all.
@@ -524,7 +524,7 @@ class Search:
             candidate.n_rounds,
             block=BLOCK,
             workers=self.data.workers,
-            watch=lambda: self._show(f"all rows, round {run.count}", run.count / candidate.n_rounds),
+            watch=lambda: self.show(f"all rows, round {run.count}", run.count / candidate.n_rounds),
         )
         self.interrupt = end.interrupt
         if end.interrupt is not None:
@@ -536,7 +536,7 @@ class Search:
             forests = [[grow_mixture(whole.data, forests[0][0], mixture, n_folds=len(self.fold_weights))]]
         return forests
 
-    def _score_held_out_rows(self, forests: list[list[Forest]]) -> OutOfFold:
+    def score_held_out_rows(self, forests: list[list[Forest]]) -> OutOfFold:
         """Return what the models of the first folds say of the rows that they have not seen."""
         data = self.data
         n_folds = len(forests[0])

@@ -217,7 +217,7 @@ class Measurer:
     curves: dict[str, dict[str, Any]] = field(default_factory=dict)
     not_measured: dict[str, int] = field(default_factory=dict)
     losses: list[float] = field(default_factory=list)
-    _told: tuple[str, bool] | None = field(default=None, init=False)
+    _name_and_direction: tuple[str, bool] | None = field(default=None, init=False)
 
     @property
     def has_stalled(self) -> bool:
@@ -247,12 +247,12 @@ class Measurer:
         scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
         y = self.answers.classes[rows.labels]
         metric, value, higher_is_better = self.metric.measure(self.answers, scores, y, rows.weight)
-        if self._told not in (None, (metric, higher_is_better)):
+        if self._name_and_direction not in (None, (metric, higher_is_better)):
             raise ValueError(
                 f"eval_metric={self.metric.name} must return the same name and the same is_higher_better after every "
-                f"round, got {(metric, higher_is_better)!r} after {self._told!r}"
+                f"round, got {(metric, higher_is_better)!r} after {self._name_and_direction!r}"
             )
-        self._told = metric, higher_is_better
+        self._name_and_direction = metric, higher_is_better
         metric = f"eval_{metric}" if metric in BUILT_IN else metric
         self.curves.setdefault(name, {}).setdefault(metric, []).append(value)
         if name == "validation":

@@ -128,7 +128,7 @@ class Batches:
             Its values.
         """
         self._require_columns([name])
-        # NumPy gives every row as many letters as the longest text has.
+        # The limit covers the conversion too, as NumPy gives every row as many letters as the longest text has.
         with limit_memory(*self._source.paths):
             return self._read_column(name)
 

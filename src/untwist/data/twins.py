@@ -79,8 +79,10 @@ MOST_AGREEMENT = 0.1
 #: than can be close by chance in a column that says nothing.
 N_CLOSE = 6
 
-#: So many times, at most, some columns are left out: one of so many each time, and one at least.
-MOST_TIMES_LESS = 5
+#: Columns are left out at most this many times, after those of categories.
+MOST_REMOVALS = 5
+
+#: Each time one column in this many is left out, and one at least.
 COLUMNS_PER_LEFT_OUT = 8
 
 #: Fewer columns than this are never left, nor fewer than half of those that tell rows apart.
@@ -177,7 +179,7 @@ def draw_rows(
     Parameters
     ----------
     hashes : ndarray of uint64 of shape (n_rows,)
-        Equal for rows that lie in one fold, as models cannot tell them apart, of which one is drawn.
+        Equal for rows that models cannot tell apart, of which one is drawn.
     weight : ndarray of shape (n_rows,)
         How much each row counts; those of weight 0 are absent.
     n_columns : int
@@ -332,7 +334,7 @@ def _look_by_fewer_columns(sample: _Sample) -> Twins | None:
     # Rows that agree in a few categories do so by chance, and would look like twins once other columns are left out:
     # the first columns to be left out are all those of categories.
     columns = [column for column in apart if not sample.table.is_category(column)]
-    for _ in range(1 + MOST_TIMES_LESS):
+    for _ in range(1 + MOST_REMOVALS):
         if len(columns) < least:
             return None
         if len(columns) < len(apart):

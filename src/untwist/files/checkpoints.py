@@ -53,7 +53,8 @@ class Checkpoint:
 def resumed(model: PILBoostClassifier, path: str | os.PathLike[str]) -> PILBoostClassifier:
     """Return `model` with the rounds of a checkpoint, if there is one: its `fit` on the same data goes on from there.
 
-    The model is then the same as without the interruption. That the data are the same is up to you.
+    The model is then the same as without the interruption. That the data are the same, `init_score`
+    included, is up to you.
 
     Parameters
     ----------
