@@ -600,7 +600,8 @@ class TrainingData:
     def _hash_exactly(self, rows: NDArray[np.intp], columns: Sequence[int]) -> NDArray[np.uint64]:
         """Return hashes of the numbers in these columns and of the labels of some rows, whose positions are in order.
 
-        The engine's hashes are of bins, each of which may hold several numbers.
+        The engine's hashes are of bins, each of which may hold several numbers. Folds of one's own are hashed too, as
+        copies of a row may lie in different ones.
         """
         parts = []
         for where, block in iterate_row_blocks(self.table):
@@ -608,7 +609,12 @@ class TrainingData:
             for start in range(first, last, ROWS_PER_HASHING):
                 chosen = rows[start : min(last, start + ROWS_PER_HASHING)] - where.start
                 parts.append(ComparedRows(block[chosen], self.encoder, columns).hashes)
-        return mix_bits(np.concatenate(parts) ^ mix_bits(self.rows.labels[rows].astype(np.uint64)))
+        hashes = mix_bits(np.concatenate(parts) ^ mix_bits(self.rows.labels[rows].astype(np.uint64)))
+        if self.folds is not None and self.own_folds is not None:
+            for fold, is_judged in enumerate(self.folds[:, rows] > 0):
+                is_trained = self.training_weight(fold)[rows] > 0
+                hashes = mix_bits(hashes + is_judged.astype(np.uint64) + 2 * is_trained.astype(np.uint64))
+        return hashes
 
     def estimate_menon(self) -> MenonEstimate:
         """Return the paper's estimate of the noise, and with it alpha."""

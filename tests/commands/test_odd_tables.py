@@ -4,6 +4,7 @@ import gzip
 import json
 import zipfile
 from decimal import Decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -377,3 +378,16 @@ def test_json_of_any_name_is_recognised(folder, capsys, orient):
 def test_names_in_brackets_are_no_json(folder):
     (folder / "t.csv").write_text("[1],{a},y\n1,2,a\n2,1,b\n")
     assert sheets.read(folder / "t.csv").names == ["[1]", "{a}", "y"]
+
+
+def test_a_parquet_file_with_fewer_rows_than_it_says_is_refused_in_both_ways(folder, capsys, monkeypatch):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    make_frame().to_csv("good.csv", index=False)
+    untwist(capsys, "train", "good.csv", "--label", "y")
+    make_frame().to_parquet("t.parquet", index=False)
+    n_rows = len(make_frame())
+    says = SimpleNamespace(num_rows=n_rows + 1, num_row_groups=1, row_group=lambda group: says)
+    monkeypatch.setattr(parquet.ParquetFile, "metadata", says)
+    for blocks in ([], ["--blocks"]):
+        status, out, err = untwist(capsys, "predict", "model.untwist", "t.parquet", *blocks)
+        assert (status, f"it says that it has {n_rows + 1} rows, and has {n_rows}" in err) == (1, True), (out, err)

@@ -1,7 +1,7 @@
 """Names of sources and items, and which rows are labels of one thing."""
 
 import datetime
-from collections import defaultdict
+from collections import defaultdict, namedtuple
 
 import numpy as np
 import pandas as pd
@@ -196,3 +196,10 @@ def test_a_column_may_differ_from_the_source_in_its_last_row_alone():
     almost = sources.copy()
     almost[-1] += 1
     assert find_source_columns(np.column_stack([sources, almost]).astype(float), sources).tolist() == [True, False]
+
+
+def test_names_of_several_parts_may_have_a_type_of_their_own():
+    place = namedtuple("place", ["town", "ward"])
+    names, index = read_names("source", [place(1, 2), place(1, 3), place(1, 2)], 3)
+    assert names.tolist() == ["place(town=1, ward=2)", "place(town=1, ward=3)"]
+    assert index.tolist() == [0, 1, 0]

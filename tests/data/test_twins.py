@@ -176,6 +176,21 @@ def test_which_of_the_rows_in_one_bin_come_first_does_not_matter():
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.parametrize("spread", [0.05, 0.1, 0.2])
+def test_copies_of_a_row_in_different_folds_of_ones_own_may_come_in_any_order(spread):
+    X, y, _, _ = draw_patients(60, 3, 5, spread)
+    rng = np.random.default_rng(0)
+    copies = np.repeat(np.arange(len(y)), rng.integers(1, 4, len(y)))
+    X, y, fold = X[copies], y[copies], rng.integers(0, 2, len(copies))
+    found = []
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(y))
+        cv = [(np.flatnonzero(fold[order] != own), np.flatnonzero(fold[order] == own)) for own in (0, 1)]
+        one = look(X[order], y[order], cv=cv)
+        found.append(None if one is None else (one.describe(), X[order][one.pairs].tolist()))
+    assert found == found[:1] * 5
+
+
 def test_rows_are_drawn_by_their_contents_and_as_often_as_they_weigh():
     hashes = np.repeat(np.arange(4000, dtype=np.uint64), 2)
     exact = np.arange(8000, dtype=np.uint64)

@@ -120,6 +120,7 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> Any:
     """
     with open_parquet(path) as file, name_faults(path):
         table = file.read(columns)
+        _check_count(file, table.num_rows)
         # pyarrow reads "a.b" too where "a" is asked for.
         return check_table(table if columns is None else table.select(columns))
 
@@ -170,6 +171,13 @@ def read_blocks(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
                 table = pyarrow.Table.from_batches(joined).select(columns)
                 yield check_table(table, first)
                 first += table.num_rows
+        _check_count(file, first)
+
+
+def _check_count(file: Any, n_rows: int) -> None:
+    """Raise a ValueError where a file gave other rows than it says that it has: pyarrow stops at a column that ends."""
+    if n_rows != file.metadata.num_rows:
+        raise ValueError(f"it says that it has {file.metadata.num_rows} rows, and has {n_rows}")
 
 
 def _group_rows(metadata: Any, size: int) -> Iterator[list[int]]:

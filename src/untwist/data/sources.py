@@ -136,7 +136,7 @@ def _make_plain_names(what: str, values: NDArray[Any]) -> NDArray[Any]:
         kinds = {str if isinstance(value, str) else type(value) for value in values}
         if str in kinds and len(kinds) > 1:
             raise ValueError(f"{what} must hold names of one kind, all text or all numbers, got both")
-        if tuple in kinds:
+        if any(issubclass(kind, tuple) for kind in kinds):
             return np.array([str(value) for value in values], dtype=np.str_)
         values = np.array([*values]) if len(values) else values.astype(np.str_)
     if values.dtype.kind in "biufU":
