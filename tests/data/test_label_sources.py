@@ -200,6 +200,6 @@ def test_a_column_may_differ_from_the_source_in_its_last_row_alone():
 
 def test_names_of_several_parts_may_have_a_type_of_their_own():
     place = namedtuple("place", ["town", "ward"])
-    names, index = read_names("source", [place(1, 2), place(1, 3), place(1, 2)], 3)
+    names, index = read_names("source", pd.Series([place(1, 2), place(1, 3), place(1, 2)]), 3)
     assert names.tolist() == ["place(town=1, ward=2)", "place(town=1, ward=3)"]
     assert index.tolist() == [0, 1, 0]

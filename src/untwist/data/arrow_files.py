@@ -119,7 +119,8 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> Any:
     pyarrow.Table
     """
     with open_parquet(path) as file, name_faults(path):
-        table = file.read(columns)
+        # A file has two copies of what pandas noted, and both ways take the same.
+        table = file.read(columns).replace_schema_metadata(file.schema_arrow.metadata)
         _check_count(file, table.num_rows)
         # pyarrow reads "a.b" too where "a" is asked for.
         return check_table(table if columns is None else table.select(columns))
@@ -169,6 +170,7 @@ def read_blocks(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
             batches = file.iter_batches(rows_at_once, row_groups=groups, columns=columns)
             for joined in _join_batches(batches, n_rows):
                 table = pyarrow.Table.from_batches(joined).select(columns)
+                table = table.replace_schema_metadata(file.schema_arrow.metadata)
                 yield check_table(table, first)
                 first += table.num_rows
         _check_count(file, first)
@@ -251,17 +253,23 @@ def to_frame(table: Any, first_row: int = 0) -> Any:
     pandas.DataFrame
         Its columns are called as the file calls them.
     """
-    try:
-        about = dict(json.loads((table.schema.metadata or {}).get(b"pandas", b"{}")))
-    except (ValueError, TypeError):
-        about = {}  # A file has two copies of what pandas knew, and is a table without them.
-    about |= {"index_columns": [], "column_indexes": []} if about else {}
-    table = table.replace_schema_metadata({b"pandas": json.dumps(about).encode()} if about else None)
-    table = _leave_out_index(table)
+    table = _leave_out_index(_keep_usable_notes(table))
     frame = table.to_pandas()
     frame.columns = table.column_names
     frame.index += first_row
     return frame
+
+
+def _keep_usable_notes(table: Any) -> Any:
+    """Leave of what pandas noted about its frame the types of columns, and nothing where pyarrow cannot follow it."""
+    plain = table.replace_schema_metadata(None)
+    try:
+        about = dict(json.loads((table.schema.metadata or {})[b"pandas"])) | {"index_columns": [], "column_indexes": []}
+        noted = table.replace_schema_metadata({b"pandas": json.dumps(about).encode()})
+        noted.schema.empty_table().to_pandas()
+    except Exception:  # Notes that are damaged make pyarrow raise any error, and the file is a table without them.
+        return plain
+    return noted
 
 
 def to_exact_frame(table: Any) -> Any:
