@@ -224,8 +224,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     choice_ : Choice
         What was tried and chosen, where something was chosen from the data. It can be printed.
     noise_ : NoiseEstimate, MatrixUntwisting or None
-        How noisy the labels are and how sure that is, None where nothing was estimated. It can be printed, and
-        `noise_.matrix` tells which class bears which label how often.
+        How noisy the labels are and how sure that is, None where nothing was estimated, or where `fit` has warned of
+        near twins and so nothing can be told. It can be printed, and `noise_.matrix` tells which class bears which
+        label how often.
     sources_ : NoiseBySource
         How noisy the labels of each source are, where `fit` was given sources. It can be printed. `noise_` is then that
         of all labels together, as they weighed in the training.
@@ -494,6 +495,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 "eval_metric measures nothing in this fit: give X_val and y_val, early_stopping=True or "
                 "eval_training=True"
             )
+        if self.feature_weights is not None and data.growth.max_features >= 1.0:
+            found.append(
+                "feature_weights play no part in this fit, as every tree may use all columns: give max_features too, "
+                "such as 0.5"
+            )
         return found
 
     def _hold(self, model: FittedModel) -> PILBoostClassifier:
@@ -637,7 +643,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     alpha_ = _expose(lambda model: model.alpha)
     step_size_ = _expose(lambda model: model.step_size)
     n_iter_ = _expose(lambda model: model.n_rounds)
-    noise_ = _expose(lambda model: model.noise)
+    noise_ = _expose(lambda model: model.noise if model.tells_noise else None)
     choice_ = _expose(lambda model: _require(model.choice, "nothing was left to choose from the data"))
     oof_proba_ = _expose(lambda model: _require(model.out_of_fold_posterior(), NO_OUT_OF_FOLD))
     sources_ = _expose(lambda model: _require(model.sources, NO_SOURCES))

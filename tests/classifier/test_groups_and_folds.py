@@ -50,6 +50,7 @@ def test_models_have_not_seen_the_group_that_they_judge(patients):
     X, y, patient, wrong = patients
     with pytest.warns(UserWarning, match="have near twins in other folds"):
         blind = PILBoostClassifier(random_state=0).fit(X, y)
+    assert blind.noise_ is None  # It would be that of labels which were remembered.
     seeing = PILBoostClassifier(random_state=0).fit(X, y, groups=patient)
     errors = [(one.oof_proba_.argmax(axis=1) != y).mean() for one in (blind, seeing)]
     assert errors[0] < 0.02

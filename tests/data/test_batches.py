@@ -126,7 +126,8 @@ def test_many_rows_are_sampled_alike(tmp_path, monkeypatch):
 def test_validation_rows_in_blocks_or_in_memory(file):
     memory = make_table()
     X, y = memory.drop_columns(["y", "weight"]), memory["y"].to_numpy()
-    rows = Batches(file).drop("y", "weight")
+    rows = Batches(file).drop(["y", "weight"])
+    assert rows.column_names == Batches(file).drop("y", "weight").column_names
     settings = PLAIN | {"early_stopping": True, "n_estimators": 30}
     one = PILBoostClassifier(**settings).fit(X, y, X_val=X[:300], y_val=y[:300])
     for part, labels in ((X[:300], y[:300]), (rows, y)):

@@ -13,7 +13,7 @@ from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
 from untwist.data.twins import Twins, draw_rows, find_twins
 from untwist.settings import resolve
-from untwist.training_data import TrainingData
+from untwist.training_data import SourceColumns, TrainingData
 
 
 def look(X, y, **parameters):
@@ -266,3 +266,27 @@ def test_numbers_of_half_the_width_are_looked_at_too(dtype):
     assert len(rows) > len(rows.draw(100)) == 100
     assert (rows.hashes == wide.hashes).all()
     assert look(X, X[:, 0] > 0) == look(X.astype(np.float64), X[:, 0] > 0)
+
+
+def test_groups_that_do_not_keep_patients_together_are_said_to():
+    X, y, patient, _ = draw_patients(30, 12, 4)
+    settings = resolve(PILBoostClassifier(random_state=0).get_params())
+
+    def look_with(groups):
+        return TrainingData.collect(settings, X, y, sources=SourceColumns(groups=groups)).find_twins()
+
+    assert look_with(patient) is None
+    found = look_with(np.arange(len(y)) % 40)
+    assert found.share > 0.5
+    assert "groups that were given do not keep them together" in found.describe()
+    assert "groups that were given" not in look(X, y).describe()
+
+
+def test_columns_that_are_left_out_leave_the_others_where_they_are():
+    X, _, _, _ = draw_patients(30, 12, 6)
+    table = ComparedRows(X, TableEncoder(6), range(6))
+    some = table.take_columns([1, 4])
+    np.testing.assert_array_equal(some.places[0], table.places[0][:, [1, 4]])
+    pairs = np.arange(20), np.arange(20, 40)
+    by_column = table.measure_by_column(*pairs)
+    np.testing.assert_allclose(some.measure(*pairs), by_column[1] + by_column[4], rtol=1e-5)

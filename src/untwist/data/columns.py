@@ -308,7 +308,10 @@ def read_as_categories(column: Column) -> tuple[NDArray[np.intp], list[Category 
         codes, values = column.read_coded_values()
         return codes, [_read_category(value) for value in values]
     except TypeError as error:
-        raise ValueError(f"categories must be text or numbers, but not in column {column.name!r}: {error}") from error
+        raise ValueError(
+            f"categories must be text or numbers, but not in column {column.name!r}: {error}; leave the column out, or "
+            "make a column of each of its parts"
+        ) from error
 
 
 def _read_category(value: Any) -> Category | None:

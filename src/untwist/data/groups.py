@@ -6,7 +6,7 @@ that judges its other rows, whatever they have in common looks like knowledge, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -235,10 +235,10 @@ def read_own_folds(cv: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None
     return folds
 
 
-def _ask_splitter(splitter: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> list[Any]:
-    """Return the pairs of a splitter; a ValueError of its own is told with what it was not given."""
+def _ask_splitter(splitter: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> Iterator[Any]:
+    """Yield the pairs of a splitter; a ValueError of its own is told with what it was not given."""
     try:
-        return list(splitter.split(X, y, groups))
+        yield from splitter.split(X, y, groups)
     except ValueError as error:
         advice = "; if it asks for groups, give groups=... to fit or audit_labels" if groups is None else ""
         raise ValueError(f"cv, {splitter!r:.100}, makes no folds of these rows: {error}{advice}") from error

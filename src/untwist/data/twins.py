@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -106,6 +106,8 @@ class Twins:
         Some rows, each with a near twin, and with a row beyond its twins.
     column : object or None
         The name, or number, of a column that looks like the name of what rows are about, if there is one.
+    has_groups : bool
+        Whether groups were given, which do not keep these rows together.
     """
 
     share: float
@@ -114,6 +116,7 @@ class Twins:
     pairs: NDArray[np.intp]
     pairs_beyond: NDArray[np.intp]
     column: Any = None
+    has_groups: bool = False
 
     def describe(self, *, for_command: bool = False) -> str:
         """Say in words what was found, what it does, and what to do.
@@ -135,10 +138,11 @@ class Twins:
         option = f"--groups {shlex.quote(name) if name and name.isprintable() else 'COLUMN'}"
         option = option if for_command else "groups=..."
         which = "" if self.column is None else f" ({self.column!r} looks like their name)"
+        grouped = "the groups that were given do not keep them together: " if self.has_groups else ""
         return (
             f"{self.share:.0%} of the rows have near twins in other folds, {labels}: models that have seen a twin know "
             "the label of a row, right or wrong, so that errors look fewer than they are and wrong labels look right; "
-            f"if these rows are about the same things, such as a patient, say which by {option}{which}"
+            f"{grouped}if these rows are about the same things, such as a patient, say which by {option}{which}"
         )
 
     def find_group_column(self, columns: Iterable[tuple[Any, NDArray[Any]]]) -> Any:
@@ -263,6 +267,10 @@ class _Sample:
         part = ComparedRows(np.asfortranarray(self.table.numbers[rows]), self.table.encoder, columns)
         return _Sample(part, self.labels[rows], self.fold_of_row[rows], self.trained[:, rows])
 
+    def take_columns(self, columns: Sequence[int]) -> _Sample:
+        """Return all rows, by some of the columns."""
+        return replace(self, table=self.table.take_columns(columns))
+
     @cached_property
     def neighbours(self) -> _Neighbours | None:
         """The nearest neighbours of some rows; None where no row is judged, or nothing tells rows apart."""
@@ -338,7 +346,7 @@ def _look_by_fewer_columns(sample: _Sample) -> Twins | None:
         if len(columns) < least:
             return None
         if len(columns) < len(apart):
-            sample = sample.take(np.arange(len(sample.table)), columns)
+            sample = sample.take_columns(columns)
             found = sample.look()
             if found is not None:
                 return found
