@@ -622,7 +622,7 @@ def test_nested_is_refused():
     schema = learn(X)
     with pytest.raises(TypeError, match=r"column 0: float\(\) argument must be .* string.* number.*leave it out"):
         schema.encode(X)
-    with pytest.raises(ValueError, match="but not in column 0: unhashable type.*make a column of each of its parts"):
+    with pytest.raises(ValueError, match=r"but not in column 0: unhashable type.*make a column of each of its parts"):
         learn(X, [0])
     with pytest.raises(ValueError, match="not in column 0: it holds a tuple"):
         learn(stack_objects([["a"], [(1, 2)]]))
