@@ -550,7 +550,7 @@ class TrainingData:
         )
 
     def find_twins(self) -> Twins | None:
-        """Look for rows that nearly repeat rows of other folds; groups that were given may not keep them together either.
+        """Look for rows that nearly repeat rows of other folds: groups that were given may not keep them together.
 
         Returns
         -------
