@@ -197,6 +197,9 @@ def test_noise_is_learned_from_a_review_as_far_as_that_is_known(monkeypatch):
     assert found.cases == 2.0
     everything = replace(unknown, is_reviewed=np.array([True, True, True, False, True, True]))
     assert auditing._learn_noise(posterior, labels, weight, everything, 2.0).weight.tolist() == weight.tolist()
+    absent = weight * (np.arange(6) != 2)  # Some of the rows that are left have no weight.
+    found = auditing._learn_noise(posterior, labels, absent, unknown, 2.0)
+    assert found.weight.tolist() == [0.0, 2.0, 0.0, 0.0, 1.0, 0.0]
     known = replace(unknown, knows_given=True)
     noise, seen, before, decided = auditing._learn_noise(posterior, labels, weight, known, 2.0)
     assert noise.weight.tolist() == weight.tolist()

@@ -112,7 +112,7 @@ def test_labels_are_named_where_a_setting_names_all_of_its_classes(setting, by_n
 
 def test_the_last_step_of_a_pipeline_gets_the_weights():
     labels, folds = np.arange(12) % 2, 2 * np.eye(2)[:, np.arange(12) // 6]
-    model = Pipeline([("same", FunctionTransformer()), ("last", Share())])
+    model = Pipeline([("same", FunctionTransformer()), ("again", FunctionTransformer()), ("last", Share())])
     predict_out_of_fold(model, np.zeros((12, 1)), labels, np.arange(2), folds, np.full(12, 2.0))
     assert FITS[0][2].tolist() == [2.0] * 6
 

@@ -98,6 +98,8 @@ def test_posteriors_are_too_good_from_a_limit_on(compare, n, n_wrong, share, is_
     if is_sign:
         told = f"they contradict {n_wrong / n:.1%} of the labels, and a model of ours that has not seen these rows "
         assert reason.startswith(f"{told}{share:.1%}: ")
+    else:
+        assert reason == ""
     settings = {"alpha": 2.0, "max_depth": 4, "n_jobs": 2, "random_state": 7}
     assert Quick.settings == settings
 

@@ -480,6 +480,10 @@ def test_few_numbers_are_parts_of_their_own():
                 np.testing.assert_array_equal(rows, (values > low) & (values <= high))
 
 
+def test_a_row_is_a_case_unless_told_otherwise():
+    assert make_rows()[0].rows_per_case == 1.0
+
+
 def test_taking_rows_takes_all_that_is_known_of_them():
     judged, _ = make_rows()
     judged = replace(judged, without={1: (judged.posterior, judged.noise)}, weight=np.arange(300.0))

@@ -971,3 +971,12 @@ def test_log_odds_are_split_into_two_parts_and_untwisted_by_a_line():
             clean = np.clip((expit(z) - neg) / (1 - neg - pos), least, 1 - least)
             middle = logit((1 + neg - pos) / 2)
             np.testing.assert_allclose(found[pair], logit(clean) + 1e-3 * (z - middle), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.03, 0.2])
+def test_the_clearest_rows_are_as_clear_of_a_rare_class_as_of_a_frequent_one(share):
+    rng = np.random.default_rng(0)
+    p = np.clip(rng.beta(share, 1.0 - share, 4000), 1e-6, 1 - 1e-6)
+    y = rng.random(4000) < p
+    one, other = estimate_noise(p, y), estimate_noise(1.0 - p, ~y)
+    assert one.clearest == pytest.approx(other.clearest)
