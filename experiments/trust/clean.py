@@ -183,7 +183,8 @@ def judge(job: Job, folder: str | None) -> list[CleanRow]:
     both = [spread_columns(one, model.classes_, len(table.classes)) for one in predict_both(model, part.X_test)]
     losses = [compute_log_loss(part.y_test, one) for one in both]
     accuracies = [float(np.mean(one.argmax(axis=1) == part.y_test)) for one in both]
-    row = replace(CleanRow(*job), n_rows=len(part.y), found=float(model.model_.noise.found))
+    noise = model.noise_
+    row = replace(CleanRow(*job), n_rows=len(part.y), found=float(noise is not None and noise.found))
     row = replace(row, none_loss=losses[0], default_loss=losses[1])
     row = replace(row, none_accuracy=accuracies[0], default_accuracy=accuracies[1])
     by_prior: dict[str, Any] = {}

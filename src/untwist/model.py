@@ -308,6 +308,11 @@ class FittedModel:
         """Whether what is said of the noise can be relied on: labels that were remembered look right."""
         return not self.has_twins or (self.noise is not None and bool(self.noise.found))
 
+    @property
+    def told_noise(self) -> NoiseEstimate | MatrixUntwisting | None:
+        """How noisy the labels are, None where nothing was estimated or can be told."""
+        return self.noise if self.tells_noise else None
+
     # ---- what it is made of ----
 
     @property

@@ -550,14 +550,14 @@ class TrainingData:
         )
 
     def find_twins(self) -> Twins | None:
-        """Look for rows that nearly repeat rows of other folds: groups that were given may not keep them together.
+        """Look for rows that nearly repeat rows of other folds, where nobody has said which rows belong together.
 
         Returns
         -------
         Twins or None
             None too where the table is sparse, or where other workers have rows: nobody looks then.
         """
-        if self.folds is None or self.workers.size > 1:
+        if self.folds is None or self.groups is not None or self.workers.size > 1:
             return None
         if not isinstance(self.table, (np.ndarray, Encoded)):
             return None
@@ -580,9 +580,7 @@ class TrainingData:
         if twins is None:
             return None
         column = twins.find_group_column(zip(self.encoder.feature_labels, numbers.T, strict=True))
-        pairs, pairs_beyond = rows[twins.pairs], rows[twins.pairs_beyond]
-        has_groups = self.groups is not None
-        return replace(twins, column=column, pairs=pairs, pairs_beyond=pairs_beyond, has_groups=has_groups)
+        return replace(twins, column=column, pairs=rows[twins.pairs], pairs_beyond=rows[twins.pairs_beyond])
 
     def _find_split_contents(self, hashes: NDArray[np.uint64], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Tell which of some rows, of different hashes, have copies in several of our folds."""

@@ -103,6 +103,15 @@ def test_the_model_is_that_of_the_table_in_memory(tmp_path, settings, classes, w
         assert str(one.noise_) == str(other.noise_)
 
 
+def test_rows_without_columns_are_still_rows(file):
+    rows = Batches(file)
+    left = rows.drop(rows.column_names)
+    assert sum(len(block) for block in left.blocks()) == left.shape[0] == len(rows)
+    assert left.shape[1] == 0
+    with pytest.raises(ValueError, match="has no column 'nope'"):
+        rows.drop("nope", "never")
+
+
 def test_xgboost_grows_its_trees_on_blocks_too(file):
     pytest.importorskip("xgboost")
     memory = make_table().drop_columns(["y", "weight"])

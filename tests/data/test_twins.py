@@ -268,18 +268,11 @@ def test_numbers_of_half_the_width_are_looked_at_too(dtype):
     assert look(X, X[:, 0] > 0) == look(X.astype(np.float64), X[:, 0] > 0)
 
 
-def test_groups_that_do_not_keep_patients_together_are_said_to():
+def test_what_groups_say_stands():
     X, y, patient, _ = draw_patients(30, 12, 4)
     settings = resolve(PILBoostClassifier(random_state=0).get_params())
-
-    def look_with(groups):
-        return TrainingData.collect(settings, X, y, sources=SourceColumns(groups=groups)).find_twins()
-
-    assert look_with(patient) is None
-    found = look_with(np.arange(len(y)) % 40)
-    assert found.share > 0.5
-    assert "groups that were given do not keep them together" in found.describe()
-    assert "groups that were given" not in look(X, y).describe()
+    for groups in (patient, np.arange(len(y))):
+        assert TrainingData.collect(settings, X, y, sources=SourceColumns(groups=groups)).find_twins() is None
 
 
 def test_columns_that_are_left_out_leave_the_others_where_they_are():

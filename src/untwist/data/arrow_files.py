@@ -119,11 +119,10 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> Any:
     pyarrow.Table
     """
     with open_parquet(path) as file, name_faults(path):
-        # A file has two copies of what pandas noted, and both ways take the same.
-        table = file.read(columns).replace_schema_metadata(file.schema_arrow.metadata)
+        table = file.read(columns)
         _check_count(file, table.num_rows)
         # pyarrow reads "a.b" too where "a" is asked for.
-        return check_table(table if columns is None else table.select(columns))
+        return check_table(_take_notes(file, table if columns is None else table.select(columns)))
 
 
 def read_feather(path: Path) -> Any:
@@ -170,10 +169,15 @@ def read_blocks(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
             batches = file.iter_batches(rows_at_once, row_groups=groups, columns=columns)
             for joined in _join_batches(batches, n_rows):
                 table = pyarrow.Table.from_batches(joined).select(columns)
-                table = table.replace_schema_metadata(file.schema_arrow.metadata)
-                yield check_table(table, first)
+                yield check_table(_take_notes(file, table), first)
                 first += table.num_rows
         _check_count(file, first)
+
+
+def _take_notes(file: Any, table: Any) -> Any:
+    """Return a table with what pandas noted, of which a file has two copies: both ways of reading take the same one."""
+    # A table without columns would forget how many rows it has.
+    return table.replace_schema_metadata(file.schema_arrow.metadata) if table.num_columns else table
 
 
 def _check_count(file: Any, n_rows: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
@@ -97,12 +97,12 @@ class Batches:
         # A table of Arrow has `column_names`, a frame of pandas `columns`.
         return list(head.column_names if hasattr(head, "column_names") else head.columns)
 
-    def drop(self, *names: str | Sequence[str]) -> Batches:
+    def drop(self, *names: str | list[str] | tuple[str, ...]) -> Batches:
         """Leave columns out.
 
         Parameters
         ----------
-        *names : str or sequence of str
+        *names : str or list of str
             The columns to leave out.
 
         Returns
@@ -110,7 +110,7 @@ class Batches:
         Batches
             The table without them.
         """
-        listed = {name for one in names for name in ([one] if isinstance(one, str) else one)}
+        listed = [name for one in names for name in (one if isinstance(one, (list, tuple)) else [one])]
         self._require_columns(listed)
         left = [name for name in self._columns if name not in listed]
         return Batches(self, left, rows=self._rows, prepare=self._prepare)

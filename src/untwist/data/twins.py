@@ -106,8 +106,6 @@ class Twins:
         Some rows, each with a near twin, and with a row beyond its twins.
     column : object or None
         The name, or number, of a column that looks like the name of what rows are about, if there is one.
-    has_groups : bool
-        Whether groups were given, which do not keep these rows together.
     """
 
     share: float
@@ -116,7 +114,6 @@ class Twins:
     pairs: NDArray[np.intp]
     pairs_beyond: NDArray[np.intp]
     column: Any = None
-    has_groups: bool = False
 
     def describe(self, *, for_command: bool = False) -> str:
         """Say in words what was found, what it does, and what to do.
@@ -138,11 +135,10 @@ class Twins:
         option = f"--groups {shlex.quote(name) if name and name.isprintable() else 'COLUMN'}"
         option = option if for_command else "groups=..."
         which = "" if self.column is None else f" ({self.column!r} looks like their name)"
-        grouped = "the groups that were given do not keep them together: " if self.has_groups else ""
         return (
             f"{self.share:.0%} of the rows have near twins in other folds, {labels}: models that have seen a twin know "
             "the label of a row, right or wrong, so that errors look fewer than they are and wrong labels look right; "
-            f"{grouped}if these rows are about the same things, such as a patient, say which by {option}{which}"
+            f"if these rows are about the same things, such as a patient, say which by {option}{which}"
         )
 
     def find_group_column(self, columns: Iterable[tuple[Any, NDArray[Any]]]) -> Any:
