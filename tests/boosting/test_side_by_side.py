@@ -260,7 +260,8 @@ def test_a_team_that_is_at_work_is_not_lent():
         thread = threading.Thread(target=ask)
         thread.start()
         thread.join(PATIENCE)
-        signal.setitimer(signal.ITIMER_REAL, 0 if found else 0.01)  # Not before this one is done, however long it takes.
+        # The next one comes when this one is done, however long it takes.
+        signal.setitimer(signal.ITIMER_REAL, 0 if found else 0.01)
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
