@@ -95,7 +95,7 @@ class Contest {
   void enter_split(std::size_t place, bool goes_left, const ClassWeights& weight, Sum rows, Sum all_rows) {
     if (filled_ == kSize) settle();
     if (owners_.empty() || owners_.back().place != place) {
-      Owner& owner = owners_.emplace_back();  // Its numbers are set one by one, as no copy has to wait for them then.
+      Owner& owner = owners_.emplace_back();  // Its numbers are set one by one, as in ListedSplits.
       owner.first = filled_;
       owner.place = place;
     }

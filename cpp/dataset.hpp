@@ -177,11 +177,12 @@ class Dataset {
         listed_row[one.start + i] = sorted[i].first;
         listed_code[one.start + i] = sorted[i].second;
       }
+      // Codes below the usual one come first and rise; those above it come after these and fall.
       std::sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) {
         const bool a_is_above = a.second > one.usual;
         const bool b_is_above = b.second > one.usual;
         if (a_is_above != b_is_above) return b_is_above;
-        if (a.second != b.second) return (a.second < b.second) != a_is_above;
+        if (a.second != b.second) return a_is_above ? a.second > b.second : a.second < b.second;
         return a.first < b.first;
       });
       for (std::size_t i = 0; i < sorted.size(); ++i) {
@@ -309,8 +310,8 @@ class Dataset {
     bool may_miss = false;
   };
 
-  // A column is listed where it has at most one in so many rows. A listed row takes ten bytes and a look at where it
-  // is now.
+  // A column is listed where at most one in so many rows has another code than the usual one. A listed row takes ten
+  // bytes, and whoever sums up the list looks up which node the row is in.
   static constexpr std::size_t kListedShare = 8;
 
   // Mixes the codes of a column into the hashes of all rows.

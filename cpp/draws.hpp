@@ -51,14 +51,14 @@ inline std::vector<std::uint32_t> draw_columns(const TreeGrowth& growth, const s
   const std::size_t count = std::max<std::size_t>(1, static_cast<std::size_t>(wanted));
   std::vector<std::uint32_t> drawn;
   if (growth.feature_weights.empty()) {
-    // No two places have the same hash, as mixing takes no two numbers to the same one.
-    std::vector<std::uint64_t> hashes(varying.size());
-    for (std::size_t i = 0; i < varying.size(); ++i) hashes[i] = mix(column_key ^ mix(i));
-    const std::vector<std::uint64_t> of_places = hashes;
-    const auto last = hashes.begin() + static_cast<std::ptrdiff_t>(std::min(count, hashes.size()) - 1);
-    std::nth_element(hashes.begin(), last, hashes.end());
+    std::vector<std::uint64_t> hash_of_place(varying.size());
+    for (std::size_t i = 0; i < varying.size(); ++i) hash_of_place[i] = mix(column_key ^ mix(i));
+    // Mixing is one to one, so that no two places have the same hash and exactly `count` are drawn.
+    std::vector<std::uint64_t> sorted = hash_of_place;
+    const auto largest_drawn = sorted.begin() + static_cast<std::ptrdiff_t>(std::min(count, sorted.size()) - 1);
+    std::nth_element(sorted.begin(), largest_drawn, sorted.end());
     for (std::size_t i = 0; i < varying.size(); ++i) {
-      if (of_places[i] <= *last) drawn.push_back(varying[i]);
+      if (hash_of_place[i] <= *largest_drawn) drawn.push_back(varying[i]);
     }
     return drawn;
   }

@@ -38,7 +38,7 @@ struct ClassAdder {
   void add(Bin* sums, std::size_t bins, std::size_t side, Code code, const Entry& entry) const {
     Bin* place = sums + side * bins + code;
     *place += entry.weight;
-    if (planes == 4) place[2 * bins] += count(entry.row);
+    if (counts_rows()) place[2 * bins] += count(entry.row);
   }
 
   // To clear all bins takes less time than to find those that are not empty.
@@ -54,7 +54,7 @@ struct ClassAdder {
   // Returns what the rows of a node, whose weights are known, sum up to.
   Totals find_totals(const ClassWeights& weight, const NodeRows& rows, const Entry* entries) const {
     Totals totals{static_cast<Bin>(weight[0]), static_cast<Bin>(weight[1])};
-    if (planes == 2) return totals;
+    if (!counts_rows()) return totals;
     for (std::size_t side = 0; side < 2; ++side) {
       for (std::size_t i = rows.first[side]; i < rows.last[side]; ++i) totals[2 + side] += count(entries[i].row);
     }
@@ -63,9 +63,12 @@ struct ClassAdder {
 
   ColumnHistogram<Bin> view(const SummedColumn<Bin>& column) const {
     const auto [sums, bins, filled] = column;
-    if (planes == 2) return {sums, sums + bins, nullptr, nullptr, filled};
+    if (!counts_rows()) return {sums, sums + bins, nullptr, nullptr, filled};
     return {sums, sums + bins, sums + 2 * bins, sums + 3 * bins, filled};
   }
+
+  // The last two of four planes count the rows of both classes.
+  bool counts_rows() const { return planes == 4; }
 
   std::uint32_t count(Row row) const { return sample_weight == nullptr ? one_row : sample_weight[row]; }
 

@@ -31,7 +31,7 @@ class ListedSplits {
   void enter(std::size_t place, const CodeList& list, const Nodes& nodes, const Adder& adder,
              std::vector<Contest>& contests) {
     touched_.clear();
-    const bool counts_rows = adder.planes == 4;
+    const bool counts_rows = adder.counts_rows();
     const auto enter_split = [&](std::size_t node, const Running& sums) {
       Sum all_rows = 0;
       if (counts_rows) all_rows = Sum{nodes[node].totals[2]} + nodes[node].totals[3];
@@ -64,7 +64,7 @@ class ListedSplits {
 
   // A node has these sums over the rows up to the newest code.
   struct Running {
-    // Every number is set by itself: to copy a whole, the processor would wait until all of it was written.
+    // The numbers are set one by one: assigning a whole struct would make the processor wait for earlier writes to it.
     void restart(Code first) {
       weight[0] = 0;
       weight[1] = 0;

@@ -643,7 +643,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     alpha_ = _expose(lambda model: model.alpha)
     step_size_ = _expose(lambda model: model.step_size)
     n_iter_ = _expose(lambda model: model.n_rounds)
-    noise_ = _expose(lambda model: model.told_noise)
+    noise_ = _expose(lambda model: model.reliable_noise)
     choice_ = _expose(lambda model: _require(model.choice, "nothing was left to choose from the data"))
     oof_proba_ = _expose(lambda model: _require(model.out_of_fold_posterior(), NO_OUT_OF_FOLD))
     sources_ = _expose(lambda model: _require(model.sources, NO_SOURCES))
@@ -698,7 +698,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if model is None:
             return ""
         parts = [] if model.choice is None else [model.choice.write_html()]
-        parts += [] if model.told_noise is None else [model.told_noise.write_html(model.classes)]
+        parts += [] if model.reliable_noise is None else [model.reliable_noise.write_html(model.classes)]
         return "".join(f"<div>{part}</div>" for part in parts)
 
     def __sklearn_tags__(self) -> Any:

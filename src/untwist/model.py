@@ -300,18 +300,18 @@ class FittedModel:
 
     def __repr__(self) -> str:
         table = f"{self.n_rows} rows, {self.encoder.n_features} columns, {len(self.classes)} classes"
-        noise = "" if self.noise is None else f"; {self.noise if self.tells_noise else NOTHING_KNOWN}"
+        noise = "" if self.noise is None else f"; {self.noise if self.has_reliable_noise else NOTHING_KNOWN}"
         return f"FittedModel({table}, alpha {self.alpha:g}, {self.n_rounds} rounds{noise})"
 
     @property
-    def tells_noise(self) -> bool:
-        """Whether what is said of the noise can be relied on: labels that were remembered look right."""
+    def has_reliable_noise(self) -> bool:
+        """Whether the estimate of the noise can be relied on: where rows have near twins, wrong labels look right."""
         return not self.has_twins or (self.noise is not None and bool(self.noise.found))
 
     @property
-    def told_noise(self) -> NoiseEstimate | MatrixUntwisting | None:
-        """How noisy the labels are, None where nothing was estimated or can be told."""
-        return self.noise if self.tells_noise else None
+    def reliable_noise(self) -> NoiseEstimate | MatrixUntwisting | None:
+        """How noisy the labels are; None where nothing was estimated, or where the estimate cannot be relied on."""
+        return self.noise if self.has_reliable_noise else None
 
     # ---- what it is made of ----
 

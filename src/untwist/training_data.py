@@ -56,7 +56,7 @@ from untwist.data.labels import (
 )
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, find_source_columns, hash_rows, read_names
 from untwist.data.tables import Schema
-from untwist.data.twins import Twins, draw_rows, find_twins
+from untwist.data.twins import Twins, draw_rows, find_split_rows, find_twins
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
 from untwist.noise.paper import MenonEstimate, menon
@@ -570,32 +570,18 @@ class TrainingData:
         numbers = self.table.take_rows(rows) if isinstance(self.table, Encoded) else self.table[rows]
         fold_of_row = np.where(judged, self.folds.argmax(axis=0), -1)[rows]
         trained = np.stack([self.training_weight(fold)[rows] > 0 for fold in range(len(self.folds))])
-        # Which copies of a content lie in which of several folds may depend on the order of the rows: no copy is asked
-        # for its twins then, and every fold has trained on one of them.
-        is_split = self._find_split_contents(hashes, rows)
-        fold_of_row[is_split] = -1
-        trained[:, is_split] = True
+        if self.own_folds is None:
+            # Where copies of a row lie in several folds, the order of the table may decide which copy lies in which.
+            # No such row is asked for its twins, and it counts as one that every fold trains on.
+            is_split = find_split_rows(hashes, rows, self.folds)
+            fold_of_row[is_split] = -1
+            trained[:, is_split] = True
         table = ComparedRows(numbers, self.encoder, compared)
         twins = find_twins(table, self.rows.labels[rows], fold_of_row, trained)
         if twins is None:
             return None
         column = twins.find_group_column(zip(self.encoder.feature_labels, numbers.T, strict=True))
         return replace(twins, column=column, pairs=rows[twins.pairs], pairs_beyond=rows[twins.pairs_beyond])
-
-    def _find_split_contents(self, hashes: NDArray[np.uint64], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Tell which of some rows, of different hashes, have copies in several of our folds."""
-        if self.folds is None or self.own_folds is not None:
-            return np.zeros(len(rows), dtype=np.bool_)
-        order = np.argsort(hashes[rows])
-        known = hashes[rows][order]
-        place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-        copies = np.flatnonzero((known[place] == hashes) & (self.weight > 0))
-        n_folds = np.zeros(len(rows), dtype=np.intp)
-        for fold in self.folds:
-            n_folds[np.unique(place[copies[fold[copies] > 0]])] += 1
-        is_split = np.empty(len(rows), dtype=np.bool_)
-        is_split[order] = n_folds > 1
-        return is_split
 
     def _hash_exactly(self, rows: NDArray[np.intp], columns: Sequence[int]) -> NDArray[np.uint64]:
         """Return hashes of the numbers in these columns and of the labels of some rows, whose positions are in order.

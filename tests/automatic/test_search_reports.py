@@ -368,7 +368,7 @@ def score(monkeypatch, search, n_folds):
     unseen = OutOfFold(np.arange(4), np.array([4.0, 10.0, 0.0, 1.0]), np.zeros((4, 1)), labels)
     monkeypatch.setattr(searching, "score_held_out_rows", lambda *one, **two: told.append((one, two)) or unseen)
     forests = [[f"forest {fold}" for fold in range(n_folds)]]
-    return search.score_held_out_rows(forests), unseen, told[0]
+    return search.collect_held_out_scores(forests), unseen, told[0]
 
 
 @pytest.mark.parametrize(("n_folds", "size", "is_complete"), [(5, 1, True), (4, 1, False), (5, 2, False)])

@@ -136,7 +136,7 @@ class Search:
         )
 
     def show(self, words: str, done: float) -> None:
-        """Tell whoever waits what is being done, and how much of it is."""
+        """Show what is being done, with the seconds that are left, which depend on how much of it is done."""
         self.forecast.tell(done)
         display = find_display()
         if display is not None and self.data.workers.rank == 0:
@@ -464,7 +464,7 @@ class Search:
         if self._scores_are_logarithms:
             link = SoftmaxLink(AlphaLoss(candidate.alpha)) if data.boosts_jointly else LogitLink(AlphaLoss(1.0))
             forests = [[forest.scale(1.0 / candidate.alpha) for forest in forests[0]]]
-        unseen = self.score_held_out_rows(forests)
+        unseen = self.collect_held_out_scores(forests)
         if data.mixes_families and self.interrupt is None:
             self.forecast.begin("trees", best.count)
             self.show("randomised trees", 0.0)
@@ -475,7 +475,7 @@ class Search:
                     unseen,
                     training_weights=[data.training_weight(fold) for fold in range(n_folds)],
                     n_first_folds=self.n_first_folds,
-                    score_held_out_rows=lambda randomised: self.score_held_out_rows([randomised]),
+                    score_held_out_rows=lambda randomised: self.collect_held_out_scores([randomised]),
                     tell=lambda grown: self.show("randomised trees", GROWING_SHARE * grown),
                 )
             except KeyboardInterrupt as interrupt:
@@ -536,8 +536,8 @@ class Search:
             forests = [[grow_mixture(whole.data, forests[0][0], mixture, n_folds=len(self.fold_weights))]]
         return forests
 
-    def score_held_out_rows(self, forests: list[list[Forest]]) -> OutOfFold:
-        """Return what the models of the first folds say of the rows that they have not seen."""
+    def collect_held_out_scores(self, forests: list[list[Forest]]) -> OutOfFold:
+        """Score the rows that the first folds have not seen, and keep with them what an audit needs."""
         data = self.data
         n_folds = len(forests[0])
         n_training = 0 if data.validation_was_given else data.n_rows

@@ -107,7 +107,8 @@ class Metric:
             options = {"sample_weight": weight} if takes_weight else {}
             try:
                 found = self.function(answers, scores, y, **options)
-            except ValueError as error:  # It speaks of arguments of the scorer, which nobody here has given.
+            except ValueError as error:
+                # The scorer's message names arguments of its own, which the user of eval_metric has not given.
                 raise ValueError(f"eval_metric={self.name} cannot measure this fit: {error}") from error
             return self._check(found, higher_is_better=True)
         posterior = answers.predict_proba(scores)
@@ -217,7 +218,8 @@ class Measurer:
     curves: dict[str, dict[str, Any]] = field(default_factory=dict)
     not_measured: dict[str, int] = field(default_factory=dict)
     losses: list[float] = field(default_factory=list)
-    _name_and_direction: tuple[str, bool] | None = field(default=None, init=False)
+    #: The name and the direction that the metric told first, which it must keep.
+    _told_first: tuple[str, bool] | None = field(default=None, init=False)
 
     @property
     def has_stalled(self) -> bool:
@@ -246,15 +248,17 @@ class Measurer:
             return
         scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
         y = self.answers.classes[rows.labels]
-        metric, value, higher_is_better = self.metric.measure(self.answers, scores, y, rows.weight)
-        if self._name_and_direction not in (None, (metric, higher_is_better)):
+        metric_name, value, higher_is_better = self.metric.measure(self.answers, scores, y, rows.weight)
+        told = metric_name, higher_is_better
+        if self._told_first is None:
+            self._told_first = told
+        if told != self._told_first:
             raise ValueError(
                 f"eval_metric={self.metric.name} must return the same name and the same is_higher_better after every "
-                f"round, got {(metric, higher_is_better)!r} after {self._name_and_direction!r}"
+                f"round, got {told!r} after {self._told_first!r}"
             )
-        self._name_and_direction = metric, higher_is_better
-        metric = f"eval_{metric}" if metric in BUILT_IN else metric
-        self.curves.setdefault(name, {}).setdefault(metric, []).append(value)
+        curve = f"eval_{metric_name}" if metric_name in BUILT_IN else metric_name
+        self.curves.setdefault(name, {}).setdefault(curve, []).append(value)
         if name == "validation":
             self.losses.append(-value if higher_is_better else value)
 

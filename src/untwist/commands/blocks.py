@@ -183,8 +183,12 @@ def _pick_rows(X: Batches, rows: Any) -> Any:
         parts.append(part.iloc[inside - first].set_axis(inside))
         first += len(part)
     found = import_pandas().concat([part.astype(object) for part in parts]).loc[rows]
-    kinds = X.head.dtypes.items()
-    # Dates keep their unit: far ones have no microseconds.
-    return found.astype(
-        {name: "category" if str(kind) == "category" else kind if kind.kind == "M" else float for name, kind in kinds}
-    )
+    return found.astype({name: _choose_type(kind) for name, kind in X.head.dtypes.items()})
+
+
+def _choose_type(kind: Any) -> Any:
+    """Return the type for rows that were picked of a column of this type."""
+    if str(kind) == "category":
+        return "category"
+    # Dates keep their unit, as microseconds cannot hold those that are very far away.
+    return kind if kind.kind == "M" else float

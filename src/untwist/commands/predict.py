@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     with ExitStack() as stack:
         write = None if options.json and not options.output else open_writer(options.output, stack)
         for frame, beside in sheet.frames(with_input=options.with_input):
-            # A text that many rows share is one text in memory, and is written once for each of them.
+            # Writing is limited too: a text that many rows share is in memory once, and is written for each of them.
             with limit_memory(options.table):
                 table = _add_predictions(model, new.conform(frame), beside)
                 if options.json:

@@ -383,7 +383,7 @@ def describe_noise(model: PILBoostClassifier) -> str:
         The words, without a full stop.
     """
     sources = model.model_.sources
-    if not model.model_.tells_noise:
+    if not model.model_.has_reliable_noise:
         return NOTHING_KNOWN
     if sources is not None and sources.stands_out.any():
         # The noise of the model is that of labels as they weighed in training, those of bad sources less.
@@ -404,7 +404,7 @@ def find_matrix(model: PILBoostClassifier) -> Any:
     array of shape (n_classes, n_classes) or None
         A row per true class, a column per label; None where nothing was estimated, or can be told.
     """
-    if not model.model_.tells_noise:
+    if not model.model_.has_reliable_noise:
         return None
     sources = model.model_.sources
     if sources is not None:

@@ -88,7 +88,7 @@ def name_faults(path: Path) -> Iterator[None]:
 
 
 def open_parquet(path: Path) -> Any:
-    """Open a Parquet file; one that is none is a ValueError.
+    """Open a Parquet file; raise an UnreadableFile where it is of another kind.
 
     Parameters
     ----------
@@ -120,9 +120,9 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> Any:
     """
     with open_parquet(path) as file, name_faults(path):
         table = file.read(columns)
-        _check_count(file, table.num_rows)
+        _check_row_count(file, table.num_rows)
         # pyarrow reads "a.b" too where "a" is asked for.
-        return check_table(_take_notes(file, table if columns is None else table.select(columns)))
+        return check_table(_set_file_metadata(file, table if columns is None else table.select(columns)))
 
 
 def read_feather(path: Path) -> Any:
@@ -169,19 +169,19 @@ def read_blocks(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
             batches = file.iter_batches(rows_at_once, row_groups=groups, columns=columns)
             for joined in _join_batches(batches, n_rows):
                 table = pyarrow.Table.from_batches(joined).select(columns)
-                yield check_table(_take_notes(file, table), first)
+                yield check_table(_set_file_metadata(file, table), first)
                 first += table.num_rows
-        _check_count(file, first)
+        _check_row_count(file, first)
 
 
-def _take_notes(file: Any, table: Any) -> Any:
-    """Return a table with what pandas noted, of which a file has two copies: both ways of reading take the same one."""
+def _set_file_metadata(file: Any, table: Any) -> Any:
+    """Give a table the metadata of pandas that the schema of its file has, so that both ways of reading agree."""
     # A table without columns would forget how many rows it has.
     return table.replace_schema_metadata(file.schema_arrow.metadata) if table.num_columns else table
 
 
-def _check_count(file: Any, n_rows: int) -> None:
-    """Raise a ValueError where a file gave other rows than it says that it has: pyarrow stops at a column that ends."""
+def _check_row_count(file: Any, n_rows: int) -> None:
+    """Raise a ValueError where the file declares another number of rows: pyarrow stops silently where a column ends."""
     if n_rows != file.metadata.num_rows:
         raise ValueError(f"it says that it has {file.metadata.num_rows} rows, and has {n_rows}")
 
@@ -257,23 +257,26 @@ def to_frame(table: Any, first_row: int = 0) -> Any:
     pandas.DataFrame
         Its columns are called as the file calls them.
     """
-    table = _leave_out_index(_keep_usable_notes(table))
+    table = _leave_out_index(_keep_column_types(table))
     frame = table.to_pandas()
     frame.columns = table.column_names
     frame.index += first_row
     return frame
 
 
-def _keep_usable_notes(table: Any) -> Any:
-    """Leave of what pandas noted about its frame the types of columns, and nothing where pyarrow cannot follow it."""
+def _keep_column_types(table: Any) -> Any:
+    """Keep of the metadata of pandas the types of columns; drop all of it where pyarrow cannot follow it."""
     plain = table.replace_schema_metadata(None)
     try:
-        about = dict(json.loads((table.schema.metadata or {})[b"pandas"])) | {"index_columns": [], "column_indexes": []}
-        noted = table.replace_schema_metadata({b"pandas": json.dumps(about).encode()})
-        noted.schema.empty_table().to_pandas()
-    except Exception:  # Notes that are damaged make pyarrow raise any error, and the file is a table without them.
+        metadata = dict(json.loads((table.schema.metadata or {})[b"pandas"])) | {
+            "index_columns": [],
+            "column_indexes": [],
+        }
+        typed = table.replace_schema_metadata({b"pandas": json.dumps(metadata).encode()})
+        typed.schema.empty_table().to_pandas()
+    except Exception:  # Damaged metadata make pyarrow raise any error, and the file is a table without them.
         return plain
-    return noted
+    return typed
 
 
 def to_exact_frame(table: Any) -> Any:

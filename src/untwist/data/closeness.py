@@ -8,7 +8,7 @@ agree in coarse numbers are not close for that alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -73,8 +73,9 @@ class ComparedRows:
     def take_columns(self, columns: Sequence[int]) -> ComparedRows:
         """Return the same rows in the same places, compared by some of the columns."""
         taken = ComparedRows(self.numbers, self.encoder, columns)
-        chosen = set(columns)
-        taken.__dict__["_parts"] = [part for part in self._parts if part[0] in chosen]
+        # Coordinates found anew would be scaled by other rows, as these are drawn by the contents of all columns.
+        kept = {column: self._coordinates[column] for column in columns if column in self._coordinates}
+        taken.__dict__["_coordinates"] = kept
         return taken
 
     # ---- contents ----
@@ -107,34 +108,35 @@ class ComparedRows:
     def places(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The place of each row, and what its squared distance to others gains as values are shared by many rows."""
         spread = np.zeros(len(self))
-        for _, _, width in self._parts:
-            spread += width**2 / 12.0
+        for one in self._coordinates.values():
+            spread += one.width**2 / 12.0
         empty = np.zeros((len(self), 0), dtype=np.float32)
-        return np.concatenate([empty, *(part for _, part, _ in self._parts)], axis=1), spread.astype(np.float32)
+        places = np.concatenate([empty, *(one.places for one in self._coordinates.values())], axis=1)
+        return places, spread.astype(np.float32)
 
     @cached_property
-    def _parts(self) -> list[tuple[int, NDArray[np.float32], Array]]:
-        """The coordinates of each column, with the width within which a row may be anywhere."""
-        return [(column, part, width) for column in self.columns for part, width in self._place(column)]
+    def _coordinates(self) -> dict[int, _Coordinates]:
+        """The coordinates of each column that tells rows apart."""
+        placed = ((column, self._place(column)) for column in self.columns)
+        return {column: one for column, one in placed if one is not None}
 
     @cached_property
     def _scaling_rows(self) -> NDArray[np.intp]:
         """The rows that tell the scale of each column."""
         return self.draw(MOST_SCALED)
 
-    def _place(self, column: int) -> Iterator[tuple[NDArray[np.float32], Array]]:
-        """Yield coordinates of a column, each with the width within which a row may be anywhere."""
+    def _place(self, column: int) -> _Coordinates | None:
+        """Return the coordinates of rows in a column, None where nothing tells them apart there."""
         values = np.clip(np.asarray(self.numbers[:, column], dtype=np.float64), -LARGEST, LARGEST)
         missing = np.isnan(values)
         if self.is_category(column):
             codes = np.where(missing, -1, values).astype(np.intp) + 1
             times = np.bincount(codes)
-            yield _place_categories(len(times))[codes], np.zeros(len(values))
-            return
+            return _Coordinates(_place_categories(len(times))[codes], np.zeros(len(values)))
         drawn = values[self._scaling_rows]
         known, times = np.unique(drawn[np.isfinite(drawn)], return_counts=True)
         if len(known) < 2:
-            return  # Nothing tells rows apart there.
+            return None
         scale = _find_scale(known, times)
         filled = np.where(missing, scale.middle, values)
         placed = scale.apply(filled)
@@ -146,7 +148,7 @@ class ComparedRows:
             rounded = np.where(known[place] == values, width[place], 0.0)  # A missing value equals none.
         known_or_not = np.sqrt(SQUARED_MISMATCH) * missing
         coordinates = np.stack([placed, known_or_not] if missing.any() else [placed], axis=1)
-        yield coordinates.astype(np.float32), rounded
+        return _Coordinates(coordinates.astype(np.float32), rounded)
 
     def measure(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:
         """Return the squared distances of pairs of rows."""
@@ -161,10 +163,11 @@ class ComparedRows:
 
     def measure_by_column(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> dict[int, Array]:
         """Return the squared distances of pairs of rows in each column that tells rows apart."""
-        return {
-            column: ((part[first] - part[second]) ** 2).sum(axis=1) + (width[first] ** 2 + width[second] ** 2) / 12.0
-            for column, part, width in self._parts
-        }
+        squares = {}
+        for column, (places, width) in self._coordinates.items():
+            apart = places[first] - places[second]
+            squares[column] = (apart**2).sum(axis=1) + (width[first] ** 2 + width[second] ** 2) / 12.0
+        return squares
 
     def find_nearest(
         self, rows: NDArray[np.intp], others: NDArray[np.intp], n_nearest: int
@@ -194,6 +197,13 @@ class ComparedRows:
         squares = self.measure(np.repeat(rows, n_nearest), nearest.ravel()).reshape(nearest.shape)
         order = np.argsort(squares, axis=1, kind="stable")
         return np.take_along_axis(squares, order, axis=1), np.take_along_axis(nearest, order, axis=1)
+
+
+class _Coordinates(NamedTuple):
+    """Where rows are in one column, and the width within which each may be anywhere."""
+
+    places: NDArray[np.float32]
+    width: Array
 
 
 class _Scale(NamedTuple):

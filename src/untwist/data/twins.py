@@ -27,16 +27,19 @@ from untwist.arguments import Array
 from untwist.data.closeness import ComparedRows
 from untwist.data.folds import mix_bits
 
-__all__ = ["NOTHING_KNOWN", "Twins", "draw_rows", "find_twins"]
+__all__ = ["NOTHING_KNOWN", "Twins", "draw_rows", "find_split_rows", "find_twins"]
 
 #: What is said of labels that the models may have remembered.
 NOTHING_KNOWN = "how many are wrong cannot be told, as the models have all but seen the rows that they judge"
 
-#: Rows whose neighbours are looked at, at most, and the rows that these are looked for among.
+#: The neighbours of at most this many rows are looked at.
 MOST_ASKED = 200
+
+#: Neighbours are looked for among at most this many rows.
 MOST_AMONG = 20_000
 
-#: Of many rows these are looked at too: a thing of many rows has few neighbours among them.
+#: Where rows are many, neighbours are also looked for among this many only: of a thing with more rows than
+#: `MOST_NEIGHBOURS`, few enough are left there for the jump behind them to be seen.
 FEW_AMONG = 2_000
 
 #: The table of the rows that are looked at has this many cells, at most.
@@ -48,7 +51,7 @@ MOST_NEIGHBOURS = 256
 #: Nor are more neighbours looked at than one for so many rows of the table.
 ROWS_PER_NEIGHBOUR = 8
 
-#: The neighbours just after a jump by which labels are compared.
+#: The labels of this many neighbours just after a jump are compared with those before it.
 N_BEYOND = 5
 
 #: From one neighbour to the next, distances jump if they grow at least by this factor.
@@ -57,8 +60,8 @@ LEAST_JUMP = 1.5
 #: A jump counts only where its chance among independent rows is at most this.
 RARE = 1e-4
 
-#: A thing has less than this share of the rows of its class: a class that lies by itself is no repetition.
-MOST_OF_CLASS = 1.0 / 3.0
+#: A group of more than this share of the rows of a class is taken for the class itself, which may lie by itself.
+MOST_SHARE_OF_CLASS = 1.0 / 3.0
 
 #: Near twins are reported only if at least this share of the rows has one in another fold.
 LEAST_SHARE = 0.25
@@ -67,13 +70,13 @@ LEAST_SHARE = 0.25
 LEAST_HIDDEN = 0.04
 
 #: Near twins are reported only if their labels differ at most this many times as often as those of the rows beyond.
-MOST_OF_BEYOND = 0.5
+MOST_RELATIVE_DISAGREEMENT = 0.5
 
 #: A column may name the groups if at least this share of near twins agrees in it.
-LEAST_AGREEMENT = 0.98
+LEAST_AGREEMENT_OF_TWINS = 0.98
 
 #: A column may name the groups if less than this share of the rows beyond agrees in it.
-MOST_AGREEMENT = 0.1
+MOST_AGREEMENT_BEYOND = 0.1
 
 #: The nearest neighbours that tell which columns keep neighbours apart: as a rule fewer than a thing has rows, and more
 #: than can be close by chance in a column that says nothing.
@@ -88,7 +91,7 @@ COLUMNS_PER_LEFT_OUT = 8
 #: Fewer columns than this are never left, nor fewer than half of those that tell rows apart.
 LEAST_COLUMNS = 2
 
-#: Fewer different rows tell nothing of what is usual.
+#: Near twins are looked for only among at least this many different rows.
 LEAST_ROWS = 100
 
 
@@ -154,10 +157,10 @@ class Twins:
         object or None
             None where near twins differ in every column, or others agree too.
         """
-        best, found = MOST_AGREEMENT, None
+        best, found = MOST_AGREEMENT_BEYOND, None
         for name, values in columns:
             near, beyond = (_measure_agreement(values, pairs) for pairs in (self.pairs, self.pairs_beyond))
-            if near >= LEAST_AGREEMENT and beyond < best:
+            if near >= LEAST_AGREEMENT_OF_TWINS and beyond < best:
                 best, found = beyond, name
         return found
 
@@ -185,8 +188,9 @@ def draw_rows(
     n_columns : int
         The columns of the table.
     hash_exactly : callable
-        Given positions of rows, in order, it returns hashes of all that they hold, with their labels. Of rows with one
-        hash it tells which is drawn, each as often as it weighs, so that their order does not.
+        Given positions of rows, in order, it returns hashes of all that they hold, with their labels. Rows with equal
+        `hashes` are sorted by these, and one of them is drawn with a chance in proportion to its weight: the order of
+        the table does not matter.
 
     Returns
     -------
@@ -229,7 +233,7 @@ def find_twins(
     fold_of_row : ndarray of int of shape (n_rows,)
         The fold that judges each row, -1 for none.
     trained : ndarray of bool of shape (n_folds, n_rows)
-        Whether each fold trains on each row.
+        Whether each fold trains on each row, or on a copy of it.
 
     Returns
     -------
@@ -241,12 +245,41 @@ def find_twins(
     sizes = [len(table)]
     if sizes[0] >= 2 * FEW_AMONG:
         sizes.append(FEW_AMONG)
-    samples = [_Sample(table, labels, fold_of_row, trained).take(np.arange(size), table.columns) for size in sizes]
-    looks = [one.look() for one in samples]
-    if not any(looks):
-        looks = [_look_by_fewer_columns(one) for one in samples]
+    whole = _Sample(table, labels, fold_of_row, trained)
+    samples = [whole.take_first(size) for size in sizes]
+    found = [one.find_twins() for one in samples]
+    if not any(found):
+        found = [_find_twins_by_fewer_columns(one) for one in samples]
     # Of equal shares the one among more rows counts.
-    return max((one for one in looks if one is not None), key=lambda one: one.share, default=None)
+    return max((one for one in found if one is not None), key=lambda one: one.share, default=None)
+
+
+def find_split_rows(hashes: NDArray[np.uint64], rows: NDArray[np.intp], held_out_weight: Array) -> NDArray[np.bool_]:
+    """Tell which of some rows, whose hashes differ, have copies that several folds set aside.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint64 of shape (n_all,)
+        Equal for copies.
+    rows : ndarray of int of shape (n_rows,)
+        Positions of the rows.
+    held_out_weight : ndarray of shape (n_folds, n_all)
+        The weight of each row in each fold that sets it aside, else 0.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_rows,)
+    """
+    order = np.argsort(hashes[rows])
+    known = hashes[rows][order]
+    place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    is_copy = known[place] == hashes
+    n_folds = np.zeros(len(rows), dtype=np.intp)
+    for weight in held_out_weight:
+        n_folds[np.unique(place[is_copy & (weight > 0)])] += 1
+    is_split = np.empty(len(rows), dtype=np.bool_)
+    is_split[order] = n_folds > 1
+    return is_split
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,10 +291,11 @@ class _Sample:
     fold_of_row: NDArray[np.intp]
     trained: NDArray[np.bool_]
 
-    def take(self, rows: NDArray[np.intp], columns: Sequence[int]) -> _Sample:
-        """Return some of the rows, by some of the columns."""
-        part = ComparedRows(np.asfortranarray(self.table.numbers[rows]), self.table.encoder, columns)
-        return _Sample(part, self.labels[rows], self.fold_of_row[rows], self.trained[:, rows])
+    def take_first(self, n_rows: int) -> _Sample:
+        """Return the first rows, which are as good as drawn at random."""
+        numbers = np.asfortranarray(self.table.numbers[:n_rows])
+        table = ComparedRows(numbers, self.table.encoder, self.table.columns)
+        return _Sample(table, self.labels[:n_rows], self.fold_of_row[:n_rows], self.trained[:, :n_rows])
 
     def take_columns(self, columns: Sequence[int]) -> _Sample:
         """Return all rows, by some of the columns."""
@@ -288,7 +322,7 @@ class _Sample:
         pairs = np.repeat(self.neighbours.asked, near.shape[1]), near.ravel()
         return {column: float(squares.mean()) for column, squares in self.table.measure_by_column(*pairs).items()}
 
-    def look(self) -> Twins | None:
+    def find_twins(self) -> Twins | None:
         """Look for near twins."""
         if self.neighbours is None:
             return None
@@ -296,31 +330,33 @@ class _Sample:
         n_nearest, labels = near.shape[1], self.labels
         # The last neighbours are left to tell how distances go on after a jump.
         jumps = distance[:, 1:-N_BEYOND] / distance[:, : -1 - N_BEYOND]
-        last = jumps.argmax(axis=1)
+        jump_place = jumps.argmax(axis=1)
+        jump = jumps[np.arange(len(asked)), jump_place]
         place = np.arange(n_nearest)
-        is_before, is_after = place <= last[:, None], place > last[:, None]
-        logs = np.log(distance[:, -1:] / distance)
-        dimension = max(1.0, 1.0 / max(float(logs[is_after & (place < n_nearest - 1)].mean()), np.finfo(float).tiny))
-        jump = jumps[np.arange(len(asked)), last]
-        is_rare = dimension * (last + 1) * np.log(jump) >= -np.log(RARE)
-        n_of_class = np.bincount(labels)
-        is_class = last + 2 > MOST_OF_CLASS * n_of_class[labels[asked]]
-        is_trained = self.trained[self.fold_of_row[asked][:, None], near]
-        has_twin = (jump >= LEAST_JUMP) & is_rare & ~is_class & (is_before & is_trained).any(axis=1)
+        is_before, is_after = place <= jump_place[:, None], place > jump_place[:, None]
+        log_ratios = np.log(distance[:, -1:] / distance)
+        mean_log_ratio = float(log_ratios[is_after & (place < n_nearest - 1)].mean())
+        # Where all neighbours after a jump are equally far the mean is 0: the dimension is a million then.
+        dimension = max(1.0, 1.0 / max(mean_log_ratio, 1e-6))
+        is_rare = dimension * (jump_place + 1) * np.log(jump) >= -np.log(RARE)
+        spans_class = jump_place + 2 > MOST_SHARE_OF_CLASS * np.bincount(labels)[labels[asked]]
+        is_twin = is_before & self.trained[self.fold_of_row[asked][:, None], near]
+        has_twin = (jump >= LEAST_JUMP) & is_rare & ~spans_class & is_twin.any(axis=1)
         share = float(has_twin.mean())
         if share < LEAST_SHARE:
             return None
+        rows = np.flatnonzero(has_twin)
         differs = labels[near] != labels[asked][:, None]
-        beyond = is_after & (place <= last[:, None] + N_BEYOND)
-        within, after = (
-            float(np.mean([differs[i, chosen[i]].mean() for i in np.flatnonzero(has_twin)]))
-            for chosen in (is_before & is_trained, beyond)
+        is_just_beyond = is_after & (place <= jump_place[:, None] + N_BEYOND)
+        disagreement, disagreement_beyond = (
+            float(np.mean([differs[row, chosen[row]].mean() for row in rows])) for chosen in (is_twin, is_just_beyond)
         )
-        if share * (after - within) < LEAST_HIDDEN or within > MOST_OF_BEYOND * after:
+        hidden = share * (disagreement_beyond - disagreement)
+        if hidden < LEAST_HIDDEN or disagreement > MOST_RELATIVE_DISAGREEMENT * disagreement_beyond:
             return None
-        twins = np.flatnonzero(has_twin)
-        pairs = np.column_stack([asked[twins], near[twins, (is_before & is_trained)[twins].argmax(axis=1)]])
-        return Twins(share, within, after, pairs, np.column_stack([asked[twins], near[twins, last[twins] + 1]]))
+        pairs = np.column_stack([asked[rows], near[rows, is_twin[rows].argmax(axis=1)]])
+        pairs_beyond = np.column_stack([asked[rows], near[rows, jump_place[rows] + 1]])
+        return Twins(share, disagreement, disagreement_beyond, pairs, pairs_beyond)
 
 
 class _Neighbours(NamedTuple):
@@ -331,7 +367,7 @@ class _Neighbours(NamedTuple):
     distance: Array
 
 
-def _look_by_fewer_columns(sample: _Sample) -> Twins | None:
+def _find_twins_by_fewer_columns(sample: _Sample) -> Twins | None:
     """Look for near twins without the columns that keep neighbours apart most, more and more of them."""
     apart = sample.measure_columns()
     least = max(LEAST_COLUMNS, (len(apart) + 1) // 2)
@@ -343,7 +379,7 @@ def _look_by_fewer_columns(sample: _Sample) -> Twins | None:
             return None
         if len(columns) < len(apart):
             sample = sample.take_columns(columns)
-            found = sample.look()
+            found = sample.find_twins()
             if found is not None:
                 return found
             apart = sample.measure_columns()
