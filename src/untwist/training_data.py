@@ -550,14 +550,14 @@ class TrainingData:
         )
 
     def find_twins(self) -> Twins | None:
-        """Look for rows that nearly repeat rows of other folds, where nobody has said which rows belong together.
+        """Look for rows that nearly repeat rows of other folds: groups that were given may not keep them together.
 
         Returns
         -------
         Twins or None
             None too where the table is sparse, or where other workers have rows: nobody looks then.
         """
-        if self.folds is None or self.groups is not None or self.workers.size > 1:
+        if self.folds is None or self.workers.size > 1:
             return None
         if not isinstance(self.table, (np.ndarray, Encoded)):
             return None
@@ -570,7 +570,7 @@ class TrainingData:
         numbers = self.table.take_rows(rows) if isinstance(self.table, Encoded) else self.table[rows]
         fold_of_row = np.where(judged, self.folds.argmax(axis=0), -1)[rows]
         trained = np.stack([self.training_weight(fold)[rows] > 0 for fold in range(len(self.folds))])
-        if self.own_folds is None:
+        if not self._folds_are_told:
             # Where copies of a row lie in several folds, the order of the table may decide which copy lies in which.
             # No such row is asked for its twins, and it counts as one that every fold trains on.
             is_split = find_split_rows(hashes, rows, self.folds)
@@ -581,13 +581,20 @@ class TrainingData:
         if twins is None:
             return None
         column = twins.find_group_column(zip(self.encoder.feature_labels, numbers.T, strict=True))
-        return replace(twins, column=column, pairs=rows[twins.pairs], pairs_beyond=rows[twins.pairs_beyond])
+        pairs, pairs_beyond = rows[twins.pairs], rows[twins.pairs_beyond]
+        has_groups = self.groups is not None
+        return replace(twins, column=column, pairs=pairs, pairs_beyond=pairs_beyond, has_groups=has_groups)
+
+    @property
+    def _folds_are_told(self) -> bool:
+        """Whether more than the contents of a row tells which folds it lies in: its group, or folds of one's own."""
+        return self.own_folds is not None or self.groups is not None
 
     def _hash_exactly(self, rows: NDArray[np.intp], columns: Sequence[int]) -> NDArray[np.uint64]:
         """Return hashes of the numbers in these columns and of the labels of some rows, whose positions are in order.
 
-        The engine's hashes are of bins, each of which may hold several numbers. Folds of one's own are hashed too, as
-        copies of a row may lie in different ones.
+        The engine's hashes are of bins, each of which may hold several numbers. Folds of one's own, and those that keep
+        groups together, are hashed too, as copies of a row may lie in different ones.
         """
         parts = []
         for where, block in iterate_row_blocks(self.table):
@@ -596,7 +603,7 @@ class TrainingData:
                 chosen = rows[start : min(last, start + ROWS_PER_HASHING)] - where.start
                 parts.append(ComparedRows(block[chosen], self.encoder, columns).hashes)
         hashes = mix_bits(np.concatenate(parts) ^ mix_bits(self.rows.labels[rows].astype(np.uint64)))
-        if self.folds is not None and self.own_folds is not None:
+        if self.folds is not None and self._folds_are_told:
             for fold, is_judged in enumerate(self.folds[:, rows] > 0):
                 is_trained = self.training_weight(fold)[rows] > 0
                 hashes = mix_bits(hashes + is_judged.astype(np.uint64) + 2 * is_trained.astype(np.uint64))

@@ -8,6 +8,7 @@ from sklearn.model_selection import (
     KFold,
     PredefinedSplit,
     StratifiedGroupKFold,
+    StratifiedKFold,
     TimeSeriesSplit,
     cross_validate,
 )
@@ -244,6 +245,12 @@ def test_a_splitter_that_asks_for_groups_says_how_to_give_them(patients, splitte
         ValueError, match=r"cv, (Stratified)?GroupKFold.* makes no folds of these rows: .*give groups=..."
     ):
         PILBoostClassifier(cv=splitter, **QUICK).fit(X, y)
+
+
+def test_a_splitter_that_complains_of_something_else_is_not_answered_with_groups(patients):
+    X, y, *_ = patients
+    with pytest.raises(ValueError, match=r"makes no folds of these rows: n_splits=200 cannot be greater .*class$"):
+        PILBoostClassifier(cv=StratifiedKFold(200), **QUICK).fit(X, y)
 
 
 def test_a_splitter_takes_rows_without_a_group_as_groups_of_their_own(patients):

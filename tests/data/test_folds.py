@@ -114,6 +114,15 @@ def test_weights_that_are_no_counts_are_set_aside_whole():
     assert ((held > 0).sum(axis=0) == 1).all()
 
 
+def test_a_copy_that_lies_in_one_fold_as_a_whole_leaves_no_remainder_to_train_on():
+    rng = np.random.default_rng(0)
+    for weight in (rng.choice([0.3, 1.0, 2.0], 600), rng.exponential(size=600)):
+        held = split_into_folds(np.repeat(np.arange(300, dtype=np.uint64), 2), np.zeros(600, np.uint32), weight, 5, 0)
+        rest = (weight - held)[held > 0]
+        assert (rest == 0).mean() > 0.9
+        assert rest[rest > 0].min(initial=1.0) > 1e-3
+
+
 def test_folds_of_a_frequent_content_add_up_and_are_even_on_average():
     copies = 40
     contents, labels = np.zeros(2 * copies, np.uint64), np.arange(2 * copies, dtype=np.uint32) % 2

@@ -203,3 +203,12 @@ def test_names_of_several_parts_may_have_a_type_of_their_own():
     names, index = read_names("source", pd.Series([place(1, 2), place(1, 3), place(1, 2)]), 3)
     assert names.tolist() == ["place(town=1, ward=2)", "place(town=1, ward=3)"]
     assert index.tolist() == [0, 1, 0]
+
+
+def test_names_of_several_parts_may_come_as_a_list():
+    for last, text in (((1, 2), "(1, 2)"), ((1, 2, 3), "(1, 2, 3)")):
+        names, index = read_names("groups", [("a", 1), None, last], 3)
+        assert names.tolist() == ["('a', 1)", text]
+        assert index.tolist() == [0, -1, 1]
+    with pytest.raises(ValueError, match=r"groups must be one name per row, got an array of shape \(2, 2\)"):
+        read_names("groups", [["a", 1], ["b", 2]], 2)

@@ -273,11 +273,51 @@ def test_numbers_of_half_the_width_are_looked_at_too(dtype):
     assert np.array_equal(found.pairs, expected.pairs)
 
 
-def test_what_groups_say_stands():
+def test_groups_that_do_not_keep_patients_together_are_said_to():
     X, y, patient, _ = draw_patients(30, 12, 4)
     settings = resolve(PILBoostClassifier(random_state=0).get_params())
-    for groups in (patient, np.arange(len(y))):
-        assert TrainingData.collect(settings, X, y, sources=SourceColumns(groups=groups)).find_twins() is None
+
+    def look_with(groups):
+        return TrainingData.collect(settings, X, y, sources=SourceColumns(groups=groups)).find_twins()
+
+    assert look_with(patient) is None
+    partly_known = [None if row % 12 == 0 else one for row, one in enumerate(patient)]
+    for groups in (np.arange(len(y)), np.arange(len(y)) % 40, partly_known):
+        found = look_with(groups)
+        assert found.share > 0.5
+        assert "groups that were given do not keep them together" in found.describe()
+    assert "groups that were given" not in look(X, y).describe()
+
+
+def test_copies_whose_groups_do_not_keep_them_together_are_noticed_in_any_order():
+    X, y, _, _ = draw_patients(30, 12, 4, spread=0.0)
+    settings = resolve(PILBoostClassifier(random_state=0).get_params())
+    jitter = np.random.default_rng(0).normal(scale=1e-3, size=X.shape) * (np.arange(len(y)) % 3 == 0)[:, None]
+    X = X + jitter
+    found = []
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(len(y))
+        columns = SourceColumns(groups=np.arange(len(y))[order])
+        found.append(TrainingData.collect(settings, X[order], y[order], sources=columns).find_twins().describe())
+    assert found == found[:1] * 3
+
+
+COARSE = {
+    "yes or no": lambda rng, shape: rng.integers(0, 2, shape),
+    "0 to 2": lambda rng, shape: rng.integers(0, 3, shape),
+    "counts": lambda rng, shape: rng.poisson(1.0, shape),
+    "mostly missing": lambda rng, shape: np.where(rng.random(shape) < 0.9, np.nan, rng.normal(size=shape)),
+}
+
+
+@pytest.mark.parametrize("share_wrong", [0.0, 0.1])
+@pytest.mark.parametrize("kind", COARSE)
+def test_rows_that_agree_in_numbers_of_few_values_give_no_alarm_by_that(kind, share_wrong):
+    for seed, (n_rows, n_columns) in enumerate([(300, 6), (800, 6), (1000, 8), (5000, 8), (800, 14)]):
+        rng = np.random.default_rng(seed)
+        X = COARSE[kind](rng, (n_rows, n_columns)).astype(float)
+        y = (np.nan_to_num(X[:, 0]) > 0) ^ (rng.random(n_rows) < share_wrong)
+        assert look(X, y) is None
 
 
 def test_columns_that_are_left_out_leave_the_others_where_they_are():

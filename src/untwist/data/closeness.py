@@ -70,6 +70,11 @@ class ComparedRows:
         """Tell whether a column holds categories."""
         return column in self.encoder.schema.categories
 
+    def find_chance_of_agreement(self, column: int) -> float:
+        """Return the chance that two random rows have the same value in a column, where missing is one value too."""
+        _, times = np.unique(self.numbers[:, column], return_counts=True)
+        return float(((times / len(self)) ** 2).sum())
+
     def take_columns(self, columns: Sequence[int]) -> ComparedRows:
         """Return the same rows in the same places, compared by some of the columns."""
         taken = ComparedRows(self.numbers, self.encoder, columns)

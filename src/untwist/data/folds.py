@@ -485,7 +485,10 @@ class _Contents:
         length = np.maximum(self._end - self._start, np.finfo(float).tiny)
         end = np.minimum(self._end, self.look_up(high))
         start = np.maximum(self._start, self.look_up(low))
-        part = self._weight * ((end - start) / length).clip(0.0, 1.0)
+        share = ((end - start) / length).clip(0.0, 1.0)
+        # A copy that lies within one part is there as a whole: what rounding leaves elsewhere is no weight to train on.
+        share = np.where(np.abs(share - np.rint(share)) < ROUNDING, np.rint(share), share)
+        part = self._weight * share
         # Whole copies stay whole.
         return np.asarray(np.rint(part) if self._weights_are_whole else part)
 

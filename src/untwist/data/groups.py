@@ -240,8 +240,10 @@ def _ask_splitter(splitter: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] |
     try:
         yield from splitter.split(X, y, groups)
     except ValueError as error:
-        advice = "; if it asks for groups, give groups=... to fit or audit_labels" if groups is None else ""
-        raise ValueError(f"cv, {splitter!r:.100}, makes no folds of these rows: {error}{advice}") from error
+        reason = str(error).rstrip(".")
+        asks_for_groups = groups is None and "group" in reason
+        advice = "; if it asks for groups, give groups=... to fit or audit_labels" if asks_for_groups else ""
+        raise ValueError(f"cv, {splitter!r:.100}, makes no folds of these rows: {reason}{advice}") from error
 
 
 def _mark_rows(what: str, positions: Any, n_rows: int) -> NDArray[np.bool_]:

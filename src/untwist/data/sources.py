@@ -95,8 +95,7 @@ def read_names(what: str, values: Any, n_rows: int) -> tuple[NDArray[Any], NDArr
         raise ValueError(
             f"{what} must be the values, one per row, and not the name of a column: give {what}=X[{values!r}]"
         )
-    # In an array of text all names take the room of the longest, so that a list is left as it is.
-    column = np.asarray(bring_to_host(values), dtype=object if isinstance(values, list) else None)
+    column = _make_column(values)
     if column.ndim != 1:
         raise ValueError(f"{what} must be one name per row, got an array of shape {column.shape}")
     if len(column) != n_rows:
@@ -110,6 +109,19 @@ def read_names(what: str, values: Any, n_rows: int) -> tuple[NDArray[Any], NDArr
         raise ValueError(f"{what} must hold names of one kind, all text or all numbers ({error})") from error
     index[known] = place[numbers]
     return names, index
+
+
+def _make_column(values: Any) -> NDArray[Any]:
+    """Return names as an array."""
+    if not isinstance(values, list):
+        return np.asarray(bring_to_host(values))
+    if not values or not isinstance(values[0], tuple):
+        # In an array of text all names would take the room of the longest.
+        return np.asarray(values, dtype=object)
+    column = np.empty(len(values), dtype=object)
+    for row, value in enumerate(values):
+        column[row] = value  # One by one, as NumPy takes a list of tuples for a table.
+    return column
 
 
 def _find_missing(column: NDArray[Any]) -> NDArray[np.bool_]:

@@ -8,8 +8,9 @@ where the neighbours before the jump bear the same label much more often than th
 
 A column that says nothing of the thing, such as the number of a row or the date of a visit, keeps its rows apart and
 fills in the jump. It is also the column that the nearest neighbours agree in least: where nothing is found by all
-columns, those are left out that keep neighbours apart most, some at a time and half of them at most. Independent rows
-are independent in any of their columns, so that looking again finds nothing among them either.
+columns, those are left out that keep neighbours apart most, some at a time and half of them at most. Before these go
+the columns of a few values, as rows agree in several such columns by chance. Independent rows are independent in any of
+the other columns, so that looking again finds nothing among them either.
 """
 
 from __future__ import annotations
@@ -82,7 +83,10 @@ MOST_AGREEMENT_BEYOND = 0.1
 #: than can be close by chance in a column that says nothing.
 N_CLOSE = 6
 
-#: Columns are left out at most this many times, after those of categories.
+#: A column is coarse if two random rows agree in it with at least this chance.
+LEAST_CHANCE_OF_COARSE = 0.1
+
+#: Columns are left out at most this many times, after those that are coarse.
 MOST_REMOVALS = 5
 
 #: Each time one column in this many is left out, and one at least.
@@ -109,6 +113,8 @@ class Twins:
         Some rows, each with a near twin, and with a row beyond its twins.
     column : object or None
         The name, or number, of a column that looks like the name of what rows are about, if there is one.
+    has_groups : bool
+        Whether groups were given, which do not keep these rows together.
     """
 
     share: float
@@ -117,6 +123,7 @@ class Twins:
     pairs: NDArray[np.intp]
     pairs_beyond: NDArray[np.intp]
     column: Any = None
+    has_groups: bool = False
 
     def describe(self, *, for_command: bool = False) -> str:
         """Say in words what was found, what it does, and what to do.
@@ -138,10 +145,11 @@ class Twins:
         option = f"--groups {shlex.quote(name) if name and name.isprintable() else 'COLUMN'}"
         option = option if for_command else "groups=..."
         which = "" if self.column is None else f" ({self.column!r} looks like their name)"
+        grouped = "the groups that were given do not keep them together: " if self.has_groups else ""
         return (
             f"{self.share:.0%} of the rows have near twins in other folds, {labels}: models that have seen a twin know "
             "the label of a row, right or wrong, so that errors look fewer than they are and wrong labels look right; "
-            f"if these rows are about the same things, such as a patient, say which by {option}{which}"
+            f"{grouped}if these rows are about the same things, such as a patient, say which by {option}{which}"
         )
 
     def find_group_column(self, columns: Iterable[tuple[Any, NDArray[Any]]]) -> Any:
@@ -371,9 +379,9 @@ def _find_twins_by_fewer_columns(sample: _Sample) -> Twins | None:
     """Look for near twins without the columns that keep neighbours apart most, more and more of them."""
     apart = sample.measure_columns()
     least = max(LEAST_COLUMNS, (len(apart) + 1) // 2)
-    # Rows that agree in a few categories do so by chance, and would look like twins once other columns are left out:
-    # the first columns to be left out are all those of categories.
-    columns = [column for column in apart if not sample.table.is_category(column)]
+    # Rows that agree in a few categories or small whole numbers do so by chance, and would look like twins once other
+    # columns are left out: the first columns to be left out are all those of categories and of few values.
+    columns = [column for column in apart if not _is_coarse(sample.table, column)]
     for _ in range(1 + MOST_REMOVALS):
         if len(columns) < least:
             return None
@@ -388,3 +396,8 @@ def _find_twins_by_fewer_columns(sample: _Sample) -> Twins | None:
         if len(columns) == len(apart):
             return None
     return None
+
+
+def _is_coarse(table: ComparedRows, column: int) -> bool:
+    """Tell whether rows agree in a column by chance."""
+    return table.is_category(column) or table.find_chance_of_agreement(column) >= LEAST_CHANCE_OF_COARSE
