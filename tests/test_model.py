@@ -10,6 +10,7 @@ from scipy.special import expit, logit
 from untwist import PILBoostClassifier
 from untwist.classifier import find_model
 from untwist.data.sources import LabelSources
+from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG
 from untwist.links import CanonicalLink, ClippedLink
 from untwist.losses import AlphaLoss
 from untwist.model import FittedModel
@@ -89,6 +90,19 @@ def test_the_posterior_of_two_classes_is_what_its_definition_says(alpha, link):
     chosen = posterior.choose(posterior.decision(scores))
     decided = np.abs(clean - 0.5) > 1e-9
     assert np.array_equal(chosen[decided], (clean > 0.5)[decided])
+
+
+def test_near_twins_leave_no_share_of_wrong_labels_to_tell(classifier, flipped):
+    model = classifier.model_
+    assert model.noise.found
+    assert model.unreliable_words == ""
+    assert str(model.noise) in repr(model)
+    fooled = replace(model, has_twins=True)
+    assert fooled.unreliable_words == SOME_WRONG
+    assert SOME_WRONG in repr(fooled)
+    assert replace(fooled, noise=None).unreliable_words == NOTHING_KNOWN
+    told = PILBoostClassifier(alpha=1.1, n_estimators=3, noise_rates=(0.1, 0.2)).fit(*flipped).model_
+    assert replace(told, has_twins=True).unreliable_words == ""
 
 
 def test_known_rates_untwist_the_posterior_and_class_weights_do_not_disturb_that():

@@ -22,7 +22,7 @@ from untwist.data.groups import OwnFolds, RowGroups
 from untwist.data.labels import encode_labels, list_positive_classes
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import UNKNOWN, LabelSources, look_up_sources
-from untwist.data.twins import NOTHING_KNOWN, Twins
+from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG, Twins
 from untwist.data.workers import Workers, solo
 from untwist.display import abbreviate, write_fragment, write_table
 from untwist.noise.dependence import find_rows_per_case
@@ -300,13 +300,20 @@ class FittedModel:
 
     def __repr__(self) -> str:
         table = f"{self.n_rows} rows, {self.encoder.n_features} columns, {len(self.classes)} classes"
-        noise = "" if self.noise is None else f"; {self.noise if self.has_reliable_noise else NOTHING_KNOWN}"
+        noise = "" if self.noise is None else f"; {self.unreliable_words or self.noise}"
         return f"FittedModel({table}, alpha {self.alpha:g}, {self.n_rounds} rounds{noise})"
 
     @property
     def has_reliable_noise(self) -> bool:
         """Whether the estimate of the noise can be relied on: where rows have near twins, wrong labels look right."""
         return not self.has_twins or (self.noise is not None and bool(self.noise.found))
+
+    @property
+    def unreliable_words(self) -> str:
+        """What is said in place of rates that near twins make too low; empty where rates can be told."""
+        if not self.has_twins or (self.untwisting is not None and self.untwisting.is_given):
+            return ""
+        return SOME_WRONG if self.has_reliable_noise else NOTHING_KNOWN
 
     @property
     def reliable_noise(self) -> NoiseEstimate | MatrixUntwisting | None:

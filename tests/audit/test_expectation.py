@@ -115,3 +115,16 @@ def test_steps_that_go_too_far_are_halved(monkeypatch):
     stays = calibrate(expected, labels, weight)
     assert stays.explained == pytest.approx(expected.find_likelihood(labels, weight))
     assert stays.parameters.tolist() == [0, 0, 1]
+
+
+def test_weights_beside_which_the_prior_is_lost_change_nothing():
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        posterior = rng.dirichlet([1.0, 1.0], 100)
+        labels = (rng.random(100) < posterior[:, 1]).astype(int)
+        expected = Expectation.under_one_matrix(posterior, np.eye(2))
+        usual, huge = (
+            calibrate(expected, labels, np.full(100, weight), fits_slope=False).expected
+            for weight in (1e9, 2.0**53 / 100)
+        )
+        np.testing.assert_allclose(huge.posterior, usual.posterior, atol=1e-3)

@@ -82,6 +82,16 @@ def test_patients_count_and_not_their_rows(patients, grouped):
     assert grouped.groups.tolist() == patient.tolist()
 
 
+def test_similar_rows_are_of_other_groups():
+    X, y, patient, _ = draw_patients(40, 10, 8)
+    names = [None if row % 50 == 0 else f"p{one}" for row, one in enumerate(patient)]
+    model = PILBoostClassifier(n_estimators=10, random_state=0).fit(X, y, groups=names)
+    for one in audit_labels(X, y, model, groups=names).explanations(np.arange(0, 400, 5)):
+        assert one.n_similar == 20
+        assert one.row not in one.similar
+        assert names[one.row] is None or names[one.row] not in [names[other] for other in one.similar]
+
+
 def test_parts_stand_out_only_by_more_groups_than_chance():
     excesses = [Excess(score, 100.0, 10.0) for score in (60.0, 1.0, -3.0, 2.0)]
     alone, together = find_p_values(excesses), find_p_values(excesses, rows_per_case=30.0)
@@ -277,6 +287,21 @@ def test_without_groups_nothing_is_claimed_of_rows_that_repeat_others(fooled):
     assert "have near twins in other folds" in page
     assert "Clean" not in page
     assert "say which rows belong together" in page
+
+
+def test_where_noise_is_found_among_twins_no_number_is_told():
+    X, y, _, _ = draw_patients(800, 2, 160)
+    with pytest.warns(UserWarning, match="have near twins in other folds"):
+        audit = audit_labels(X, y)
+    assert audit.noise.found
+    share, _, high = audit.noise_rate
+    assert share < 0.2 < high
+    unknown = "how many cannot be told, as rows have near twins in other folds"
+    assert str(audit).startswith(f"1600 labels: at least some are wrong; {unknown}; ")
+    page = report(audit, title="patients")
+    assert f'<p class="verdict">At least some</p><p class=lead>of the 1,600 labels are wrong; {unknown}.' in page
+    assert "We are 95" not in page
+    assert "expected wrong" not in page
 
 
 def test_nothing_is_excluded_of_the_sources_of_such_rows(patients):

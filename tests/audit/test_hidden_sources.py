@@ -141,6 +141,7 @@ def test_its_advice_can_be_followed_where_cells_are_empty(branches):
     assert (found.column, found.where) == ("branch", "is missing")
     assert found.has_missing
     assert "once the empty cells of the column have a name" in found.advise_on_command_line()
+    assert replace(found, column="b\x1b[1m").advise_on_command_line().startswith("--source COLUMN, once")
     again = run_as_advised(found.advise_in_python(), X, audit.given)
     bad = [one for one in again.list_sources() if one.stands_out]
     assert [one.labels for one in bad] == [found.rows]

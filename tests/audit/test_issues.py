@@ -188,6 +188,9 @@ def test_far_values_are_found_and_heavy_tails_are_not():
     assert issue.rows.tolist() == [8, 9]
     assert set(issue.columns) == {2, 3}
     assert {one.words for one in issue.examples} == {"column 2 is -80", "column 3 is 1e+07"}
+    assert issue.describe().startswith(
+        "rows unlike all others: 2 with a value far beyond all others; of the rows named"
+    )
 
 
 def test_the_tail_of_a_power_law_is_extrapolated():

@@ -135,7 +135,15 @@ def test_similar_rows_share_most_leaves_and_of_equals_the_first_come_first(block
     for row, similar in enumerate(many.find_similar(np.arange(300))):
         others = sorted(np.delete(np.arange(300), row), key=lambda other: (-shared[row, other], other))
         assert similar.tolist() == others[:20]
+    groups = np.arange(300) // 4
+    for row, similar in enumerate(replace(many, groups=groups).find_similar(np.arange(300))):
+        others = np.flatnonzero(groups != groups[row])
+        assert similar.tolist() == sorted(others, key=lambda other: (-shared[row, other], other))[:20]
     few = make_finder(n=6)
+    in_three, alone = replace(few, groups=np.array([0, 0, 0, 0, 1, 2])).find_similar(np.array([2, 4]))
+    assert sorted(in_three) == [4, 5]
+    assert sorted(alone) == [0, 1, 2, 3, 5]
+    assert [one.tolist() for one in replace(few, groups=np.zeros(6, int)).find_similar(np.array([2]))] == [[]]
     (similar,) = few.find_similar(np.array([2]))
     assert sorted(similar) == [0, 1, 3, 4, 5]
 

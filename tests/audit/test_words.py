@@ -1,5 +1,6 @@
 """The words of an audit, of a few rows that nothing is fitted for."""
 
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -89,7 +90,7 @@ def test_without_noise_the_first_rows_are_offered(for_command):
 
 def test_noise_is_described_by_its_rates_or_by_all_sources_together():
     audit = make_audit()
-    assert audit.describe_noise() == audit.noise.describe(audit.classes) == replace(audit, twins=TWINS).describe_noise()
+    assert audit.describe_noise() == audit.noise.describe(audit.classes)
     assert replace(make_audit(found=False), twins=TWINS).describe_noise() == NOTHING_KNOWN
     of_two = make_audit_by_source()
     assert of_two.describe_noise() == of_two.noise.describe(of_two.classes)
@@ -111,6 +112,21 @@ def test_a_column_like_a_source_is_told_in_the_first_line_and_at_the_end(monkeyp
             assert f"{told}; " in lines[0]
             assert lines[-1] == last
         assert audit.describe_sources() == []
+
+
+def test_noise_among_near_twins_is_told_without_numbers(monkeypatch):
+    stub_method(monkeypatch, "confusions", [])
+    plain = make_audit()
+    audit = replace(plain, twins=TWINS)
+    doubted = f"{sum(audit.wrong > 0.5)} are more likely wrong than right"
+    unknown = "at least some are wrong; how many cannot be told, as rows have near twins in other folds"
+    assert str(audit).splitlines() == [f"60 labels: {unknown}; {doubted}", "  twins, Python"]
+    assert audit.describe_noise() == unknown
+    assert repr(audit) == f"LabelAudit(60 labels of 2 classes: some wrong, {sum(audit.wrong > 0.5)} suspects)"
+    assert "%" not in audit._repr_html_().split("likely wrong</th>")[0]
+    assert audit.noise_rate == plain.noise_rate
+    told = replace(audit, noise=replace(audit.noise, evidence=math.nan))
+    assert str(told).startswith(f"60 labels, {audit.noise_rate[0]:.1%} of them wrong")  # The rates were given.
 
 
 # ---- who judged ----
@@ -161,8 +177,8 @@ def test_where_none_stands_out_the_share_in_common_is_told(monkeypatch):
     stub_method(monkeypatch, "list_sources", [make_quality(stands_out=False)] * 2)
     in_common = f": of the labels of all {percent(*audit.noise_rate)} are wrong"
     assert audit.describe_sources() == [f"no source stands out among 2{in_common}"]
-    silent = replace(audit, noise=replace(audit.noise, found=False))
-    assert silent.describe_sources() == ["no source stands out among 2"]
+    for silent in (replace(audit, noise=replace(audit.noise, found=False)), replace(audit, twins=TWINS)):
+        assert silent.describe_sources() == ["no source stands out among 2"]
     stub_method(monkeypatch, "list_sources", [make_quality(stands_out=False)])
     assert audit.describe_sources() == ["no source stands out among 1"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
-from sklearn.metrics import brier_score_loss, get_scorer, log_loss, make_scorer, roc_auc_score
+from sklearn.metrics import accuracy_score, brier_score_loss, get_scorer, log_loss, make_scorer, roc_auc_score
 
 from helpers.small_fits import draw_sample, make_model
 from untwist import PILBoostClassifier
@@ -380,3 +380,32 @@ def test_a_scorer_that_cannot_measure_is_named():
     X, y = draw_sample(classes=3)
     with pytest.raises(ValueError, match="eval_metric=roc_auc cannot measure this fit"):
         make_model(eval_metric="roc_auc").fit(X, y, X_val=X, y_val=y)
+
+
+@pytest.mark.parametrize(
+    ("given", "scorer"), [("auc", "roc_auc"), ("binary_logloss", "neg_log_loss"), ("merror", "accuracy")]
+)
+def test_a_metric_by_the_name_of_another_library_is_told_its_own(given, scorer):
+    X, y = draw_sample()
+    with pytest.raises(ValueError, match=f"eval_metric='{given}' .* it is called '{scorer}' there"):
+        make_model(eval_metric=given).fit(X, y, X_val=X, y_val=y)
+
+
+def test_a_function_that_cannot_take_probabilities_is_named_with_what_it_is_given():
+    X, y = draw_sample()
+    with pytest.raises(
+        ValueError, match=r"eval_metric=accuracy_score failed: .* given y and probabilities .*'accuracy'"
+    ):
+        make_model(eval_metric=accuracy_score).fit(X, y, X_val=X, y_val=y)
+
+
+@pytest.mark.parametrize("one", [1, np.int64(1)])
+def test_one_says_that_a_larger_value_is_better(one):
+    X, y = draw_sample()
+    expected, found = (
+        make_model(eval_metric=lambda *_, better=better: ("m", 0.5, better)).fit(X, y, X_val=X, y_val=y)
+        for better in (True, one)
+    )
+    np.testing.assert_array_equal(found.evals_result_["validation"]["m"], expected.evals_result_["validation"]["m"])
+    with pytest.raises(ValueError, match="True or False"):
+        make_model(eval_metric=lambda *_: ("m", 0.5, 2)).fit(X, y, X_val=X, y_val=y)

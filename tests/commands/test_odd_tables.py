@@ -12,6 +12,7 @@ import pytest
 from helpers.command_line import untwist
 from untwist.commands import sheets
 from untwist.commands.blocks import SheetInBlocks
+from untwist.commands.columns import prepare
 from untwist.data import batches
 from untwist.data.batches import Batches
 
@@ -391,3 +392,60 @@ def test_a_parquet_file_with_fewer_rows_than_it_says_is_refused_in_both_ways(fol
     for blocks in ([], ["--blocks"]):
         status, out, err = untwist(capsys, "predict", "model.untwist", "t.parquet", *blocks)
         assert (status, f"it says that it has {n_rows + 1} rows, and has {n_rows}" in err) == (1, True), (out, err)
+
+
+# ---- CSV that cannot be a table, and columns that are not what they were ----
+
+
+@pytest.mark.parametrize("separator", [";;", "", '"', "\n"])
+def test_a_separator_is_one_character(folder, recwarn, separator):
+    make_frame().to_csv("t.csv", index=False)
+    with pytest.raises(ValueError, match="--separator must be one character"):
+        sheets.read(folder / "t.csv", separator)
+    assert not recwarn
+
+
+def test_a_separator_beyond_ascii_warns_of_nothing(folder, recwarn):
+    (folder / "t.csv").write_text("a§b\n1§2\n", encoding="utf-8")
+    assert sheets.read(folder / "t.csv", "§").frame.to_numpy().tolist() == [["1", "2"]]
+    assert not recwarn
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('a,b\n"1\n2",3\n4,5,6\n', r"line 4 has 3 cells, not 2: put quotes"),  # A row of two lines comes before it.
+        ("", "t.csv is empty: the first line of a table names its columns"),
+        ('a,b\n1,"2\n3,4\n', "a quote that opens a cell is never closed"),
+    ],
+)
+def test_text_that_is_no_table_is_told_in_own_words(folder, text, message):
+    (folder / "t.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        sheets.read(folder / "t.csv")
+
+
+@pytest.mark.parametrize(("ending", "way"), [("csv", []), ("parquet", ["--no-blocks"]), ("parquet", ["--blocks"])])
+def test_a_column_of_numbers_without_any_number_is_refused(folder, monkeypatch, capsys, ending, way):
+    monkeypatch.setattr(batches, "CELLS", 60)  # Each block holds fewer texts than are refused.
+    frame = make_frame()
+    untwist(capsys, "train", write(frame, ending), "--label", "y", "-o", "m.untwist", *way)
+    texts = pd.Series(["abc"] * 20 + [None] * 100)
+    predict = ["predict", "m.untwist", f"t.{ending}", "-o", "p.csv", *way]
+    write(frame.assign(x=texts), ending)
+    status, _, err = untwist(capsys, *predict)
+    assert status == 1
+    assert "column 'x' held numbers in training, and none of its 20 cells" in err
+    assert not (folder / "p.csv").exists()
+    for right in (texts.mask(texts.index == 0), texts.mask(texts.index == 119, "1.5")):
+        write(frame.assign(x=right), ending)
+        status, _, err = untwist(capsys, *predict)
+        assert status == 0
+        assert "values are no numbers: taken as missing" in err
+
+
+def test_a_name_that_nobody_can_type_is_not_put_into_advice(folder):
+    frame = pd.DataFrame(
+        {"\x1b[1mid": [f"w{row}" for row in range(200)], "x": np.arange(200) % 7, "y": ["a", "b"] * 100}
+    )
+    assert "(--keep COLUMN uses it)" in "".join(prepare(frame, "y").notes)

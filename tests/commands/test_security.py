@@ -384,7 +384,9 @@ def test_text_that_is_no_utf8_is_refused_in_one_sentence(tmp_path, monkeypatch, 
         capsys.readouterr()
         assert cli.main([*arguments, way]) == 1
         said = capsys.readouterr().err.splitlines()[-1]
-        assert re.search(r"bad.parquet cannot be read as a table: column 'odd', from row \d+ on: Invalid UTF8", said)
+        assert re.search(
+            r"bad.parquet cannot be read as a table: column 'odd', row 41: the text is not UTF-8: write", said
+        )
     assert not (tmp_path / "p.csv").exists()
 
 
@@ -394,9 +396,9 @@ def test_batches_of_text_that_is_no_utf8_are_refused_too(tmp_path):
 
     for source in (tmp_path / "bad.parquet", dataset.dataset(tmp_path / "bad.parquet")):
         rows = Batches(source, ["plain", "odd"])
-        with pytest.raises(ValueError, match="column 'odd', from row"):
+        with pytest.raises(ValueError, match="column 'odd', row 41: the text is not UTF-8"):
             PILBoostClassifier(2.0, n_estimators=2).fit(rows, np.arange(60) % 2)
-        with pytest.raises(ValueError, match="column 'odd', from row"):
+        with pytest.raises(ValueError, match="column 'odd', row 41: the text is not UTF-8"):
             rows.column("odd")
 
 

@@ -223,7 +223,7 @@ def test_what_is_wrong_is_said(file, tmp_path):
         Batches(memory)
     with pytest.raises(ValueError, match=r"no file \*.parquet in the folder"):
         Batches(make_folder(tmp_path / "empty"))
-    with pytest.raises(ValueError, match=r"no.parquet cannot be read as a table"):
+    with pytest.raises(ValueError, match=r"no.parquet does not exist"):
         Batches(tmp_path / "no.parquet")
     (tmp_path / "text.parquet").write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match=r"text.parquet cannot be read as a table"):

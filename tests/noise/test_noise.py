@@ -144,7 +144,9 @@ class Twin:
 
     def plausibility(self, pair):
         fits, _, unexplained = self.fit(pair)
-        return fits - unexplained / 0.15
+        counted = sum(m for _, m, _ in self.bins)
+        counted /= 1 + counted / 1e4
+        return fits - unexplained / 0.15 * min(1, counted / 30)
 
     def interval(self, which):
         """By the definition: the mass of a level above 0 is spread over what is nearer to it than to any other.
@@ -180,6 +182,7 @@ class Twin:
 @pytest.mark.parametrize(
     ("n", "rates", "weight", "n_classes", "fine", "no_noise"),
     [
+        (12, (0.2, 0.2), 1.0, 2, False, 0.5),
         (40, (0.2, 0.2), 1.0, 2, False, 0.5),
         (64, (0.05, 0.25), 30.0, 2, True, 0.2),
         (60, (0.1, 0.2), 1.0, 3, False, 0.5),
@@ -670,6 +673,14 @@ def test_swapping_the_classes_swaps_the_rates():
 
 
 # ---- the edges ----
+
+
+@pytest.mark.parametrize("n", [4, 6, 10])
+def test_a_few_rows_that_nothing_was_learned_of_say_next_to_nothing_of_noise(n):
+    y = np.arange(n) % 2
+    for posterior in (np.full(n, 0.5), np.where(y == 1, 0.55, 0.45), np.where(y == 1, 0.45, 0.55)):
+        assert 0.4 < estimate_noise(posterior, y).chance_of_noise < 0.65
+
 
 ONE_ROW = pytest.mark.xfail(reason="a certain row with the other label is 2 to 3 nats by itself: noise is 'found'")
 

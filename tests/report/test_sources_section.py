@@ -1,6 +1,7 @@
 """The section of a report by source: the worst first, what to do, no more than a page can hold."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -74,8 +75,9 @@ def test_good_sources_are_said_to_be_so(found):
     assert f"No source stands out: of the labels of all {in_common} are wrong." in text
     assert "What to do" not in text
     noise = replace(found.audit.noise, found=False)
-    text = read_text(write_sources(replace(good, audit=replace(found.audit, noise=noise))))
-    assert "No source stands out. What" in text
+    for changed in ({"noise": noise}, {"twins": SimpleNamespace(share=0.5)}):
+        text = read_text(write_sources(replace(good, audit=replace(found.audit, **changed))))
+        assert "No source stands out. What" in text
     assert "Labels of Leipzig are wrong" not in read_text(write_report(good, title="good"))
 
 

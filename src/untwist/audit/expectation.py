@@ -113,6 +113,16 @@ def find_prior(n_classes: int) -> tuple[Array, Array]:
     return np.append(np.zeros(n_classes), 1.0), precision
 
 
+def _solve(information: Array, gradient: Array) -> Array:
+    """Return the step of Fisher's scoring."""
+    try:
+        return np.asarray(np.linalg.solve(information, gradient))
+    except np.linalg.LinAlgError:
+        # The prior is lost to rounding beside weights of 1e14, and any number may be added to all offsets: the shortest
+        # step adds none.
+        return np.asarray(np.linalg.lstsq(information, gradient)[0])
+
+
 class CalibratedExpectation(NamedTuple):
     """An expectation that fits labels, their log-likelihood under it, and the offsets and the slope that made it fit.
 
@@ -161,7 +171,7 @@ def calibrate(
         information += np.diag(precision)
         if not fits_slope:
             gradient[-1] = information[-1, :-1] = information[:-1, -1] = 0.0
-        step = np.linalg.solve(information, gradient)
+        step = _solve(information, gradient)
         before = explained
         for _ in range(MOST_HALVINGS):
             moved = here.change(parameters + step)

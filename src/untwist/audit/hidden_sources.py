@@ -256,7 +256,8 @@ class HiddenSource:
         str
             Options, and what to do to the file first.
         """
-        option = shlex.quote(str(self.column))
+        name = str(self.column)
+        option = shlex.quote(name) if name.isprintable() else "COLUMN"
         if self.ranges is not None:
             return (
                 f"add a column that says of every row whether {self.name} {self.where}, name it by --source, and leave "

@@ -41,6 +41,7 @@ from untwist.classifier import PILBoostClassifier
 from untwist.data.decisions import Decisions
 from untwist.data.encoding import TableEncoder
 from untwist.data.fingerprints import fingerprint
+from untwist.data.groups import read_groups
 from untwist.data.sources import look_up_sources
 from untwist.data.twins import Twins
 from untwist.display import (
@@ -166,7 +167,8 @@ class LabelAudit:
         table = f"{self.n_judged} labels of {len(self.classes)} classes"
         if not self.noise.found:
             return f"LabelAudit({table}: no noise found, up to {self.highest_share:.1%} wrong not excluded)"
-        return f"LabelAudit({table}: {write_percent(*self.noise_rate)} wrong, {len(self.suspects())} suspects)"
+        wrong = write_percent(*self.noise_rate) if self.tells_how_many else "some"
+        return f"LabelAudit({table}: {wrong} wrong, {len(self.suspects())} suspects)"
 
     def _repr_html_(self) -> str:
         """Return how noisy the labels are, the first suspects and what a review finds, for notebooks."""
@@ -193,6 +195,14 @@ class LabelAudit:
     def looks_in_sample(self) -> bool:
         """Whether posteriors that were given look as if they had seen the labels."""
         return bool(self.in_sample_reason)
+
+    @property
+    def tells_how_many(self) -> bool:
+        """Whether the share of wrong labels can be told: not where rows have near twins in other folds.
+
+        `noise_rate` is then a lower limit at best, unless the rates of noise were given.
+        """
+        return self.twins is None or self.noise.is_given
 
     @property
     def n_judged(self) -> int:
@@ -604,7 +614,8 @@ class LabelAudit:
 
         A column speaks against a label if the row would look more like that label with what is usual for it there: the
         median, or the most frequent category, of the rows that bear it. Of several classes, more like that label than
-        like the predicted one. Similar rows share most leaves of the trees.
+        like the predicted one. Similar rows share most leaves of the trees; where groups were given they are of other
+        groups, as rows of one group may share a wrong label.
 
         Parameters
         ----------
@@ -638,7 +649,8 @@ class LabelAudit:
         chosen = self.find_positions(rows)
         n_reasons = check_count("n_reasons", n_reasons, low=0)
         model = self.find_own_model("explanations come")
-        finder = ReasonFinder(model.model_, self.numbers, self.label_indices, model.n_jobs)
+        groups = None if self.groups is None else read_groups(self.groups, len(self.given)).number_rows()
+        finder = ReasonFinder(model.model_, self.numbers, self.label_indices, model.n_jobs, groups)
         usual = {label: finder.find_usual(label) for label in np.unique(self.label_indices[chosen]).tolist()}
         predicted = np.searchsorted(self.classes, self.predicted)
         all_reasons = finder.find_reasons(chosen, usual, predicted[chosen])

@@ -78,8 +78,8 @@ class Explanation:
     reasons : tuple of Reason
         The strongest comes first.
     n_disagreeing, n_similar : int
-        Of the `n_similar` most similar rows `n_disagreeing` bear another label; both 0 where none were looked for, or
-        where there are no trees of ours to tell which rows are similar.
+        Of the `n_similar` most similar rows, all of other groups where groups were given, `n_disagreeing` bear another
+        label; both 0 where none were looked for, or where there are no trees of ours to tell which rows are similar.
     n_predicted : int
         Of these, the rows that bear the label `predicted`.
     wrong_at_most : float or None
@@ -140,12 +140,16 @@ class ReasonFinder:
         The index of each row's label among the classes.
     n_jobs : int or None
         Threads.
+    groups : array of int or None
+        A number for each row's group. Rows of a group may share a wrong label, so that none of them is called similar
+        to another one; None where every row is a group of its own.
     """
 
     fitted: FittedModel
     table: Array
     labels: NDArray[np.intp]
     n_jobs: int | None = None
+    groups: NDArray[np.intp] | None = None
 
     def find_usual(self, label: int) -> Array:
         """Return the median, or most frequent category, of each column among the rows of a label.
@@ -232,7 +236,7 @@ class ReasonFinder:
             ]
 
     def find_similar(self, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-        """Yield for each of the rows those that share most leaves of the trees with it, most of all first.
+        """Yield for each row those of other groups that share most leaves of the trees with it, most of all first.
 
         Parameters
         ----------
@@ -246,16 +250,18 @@ class ReasonFinder:
         for start in range(0, len(rows), ROWS_PER_BLOCK):
             yield from self._find_similar_to_block(rows[start : start + ROWS_PER_BLOCK])
 
-    def _find_similar_to_block(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _find_similar_to_block(self, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
         others, rows_of_leaves = self._looked_at
         shared = (self._mark_leaves(rows) @ rows_of_leaves).toarray().astype(np.int64)
-        shared[rows[:, None] == others] = -1  # No row is similar to itself.
+        groups = np.arange(len(self.labels)) if self.groups is None else self.groups
+        shared[groups[rows][:, None] == groups[others]] = -1  # No row is similar to itself, or to one of its group.
         # Of rows that share as many leaves the first comes first, so that no two keys are the same.
         keys = shared * len(others) + np.arange(len(others))[::-1]
-        n_similar = min(N_SIMILAR, len(self.labels) - 1)
+        n_similar = min(N_SIMILAR, len(others))
         closest = np.argpartition(-keys, n_similar - 1, axis=1)[:, :n_similar]
         order = np.argsort(-np.take_along_axis(keys, closest, axis=1), axis=1)
-        return np.asarray(others[np.take_along_axis(closest, order, axis=1)])
+        for row_keys, found in zip(keys, np.take_along_axis(closest, order, axis=1), strict=True):
+            yield others[found[row_keys[found] >= 0]]
 
     @cached_property
     def _looked_at(self) -> tuple[NDArray[np.intp], sparse.csr_array]:

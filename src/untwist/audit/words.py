@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from untwist.data.twins import NOTHING_KNOWN
+from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG
 from untwist.display import (
     NAME_WIDTH,
     format_probability,
@@ -81,12 +81,14 @@ def describe_audit(audit: LabelAudit, *, for_command: bool) -> str:
         words = f"{n_rows} labels: {audit.describe_noise()}{audit.describe_as_source()}"
         words += "" if audit.twins is not None else f"; {FIRST_ROWS[for_command]}"
         return "\n".join([words, *others])
-    rate, low, high = audit.noise_rate
-    wrong = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
     suspects = audit.suspects()
     doubted = f"{len(suspects)} are more likely wrong than right"
     if isinstance(audit.noise, MatrixUntwisting):
         doubted = f"{len(suspects)} are suspects, about {audit.expect_wrong(suspects):,.0f} of them truly wrong"
+    if not audit.tells_how_many:
+        return "\n".join([f"{n_rows} labels: {SOME_WRONG}{audit.describe_as_source()}; {doubted}", *others])
+    rate, low, high = audit.noise_rate
+    wrong = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
     lines = [f"{n_rows} labels, {wrong}{audit.describe_as_source()}; {doubted}"]
     noisiest = sorted(audit.rate_by_label, key=lambda label: -audit.rate_by_label[label][0])[:MOST_LABELS]
     for label in (one for one in audit.rate_by_label if one in noisiest):
@@ -154,8 +156,8 @@ def describe_noise(audit: LabelAudit) -> str:
     -------
     str
     """
-    if audit.twins is not None and not audit.noise.found:
-        return NOTHING_KNOWN
+    if not audit.tells_how_many:
+        return SOME_WRONG if audit.noise.found else NOTHING_KNOWN
     if audit.by_source is None or not audit.noise.found or isinstance(audit.noise, Untwisting):
         return audit.noise.describe(audit.classes)
     share, low, high = audit.noise_rate
@@ -208,7 +210,7 @@ def describe_sources(audit: LabelAudit, *, for_command: bool) -> list[str]:
         # The shares of single sources differ by chance, and most where labels are few: only that of all is told.
         share, low, high = audit.noise_rate
         in_common = f": of the labels of all {share:.1%} ({low:.1%} to {high:.1%}) are wrong"
-        shares = in_common if audit.noise.found and len(sources) > 1 else ""
+        shares = in_common if audit.noise.found and audit.tells_how_many and len(sources) > 1 else ""
         lines.append(f"no source stands out among {len(sources):,}{shares}")
     lines += map(str, bad[:MOST_SOURCES])
     if len(bad) > MOST_SOURCES:
@@ -258,7 +260,7 @@ def write_html(audit: LabelAudit) -> str:
     return write_fragment(
         "Label audit",
         "\n".join(line for line in str(audit).splitlines() if not line.startswith(BY_LABEL)),
-        write_table(["label", "wrong", ""], labels) if audit.noise.found else "",
+        write_table(["label", "wrong", ""], labels) if audit.noise.found and audit.tells_how_many else "",
         write_table(["row", "labelled", "looks like", "likely wrong"], listed),
         write_curve(curve, expected) if len(suspects) > 1 else "",
     )

@@ -29,6 +29,14 @@ HIGHER_IS_BETTER = ("_score",)
 #: A metric whose name ends so is better the smaller it is, as in scikit-learn.
 LOWER_IS_BETTER = ("_loss", "_error", "_deviance")
 
+#: The scorer of scikit-learn that measures what other libraries call by another name, by that name.
+SCORER_BY_OTHER_NAME = {
+    "auc": "roc_auc",
+    "aucpr": "average_precision",
+    **dict.fromkeys(("logloss", "binary_logloss", "mlogloss", "multi_logloss"), "neg_log_loss"),
+    **dict.fromkeys(("error", "binary_error", "merror", "multi_error"), "accuracy"),
+}
+
 #: These names are taken by what is always measured.
 BUILT_IN = ("log_loss", "error")
 
@@ -115,10 +123,16 @@ class Metric:
         posterior = posterior[:, 1] if posterior.shape[1] == 2 else posterior
         by_name = next((name for name in ("sample_weight", "weight") if _takes(self.function, name)), None)
         options = {} if by_name is None else {by_name: weight}
-        found = self.function(y, posterior, **options)
+        try:
+            found = self.function(y, posterior, **options)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"eval_metric={self.name} failed: {error}; a function is given y and probabilities (of two classes "
+                "that of the second): for a metric of predicted labels name a scorer instead, such as 'accuracy'"
+            ) from error
         if isinstance(found, tuple) and len(found) == 3:
             name, value, higher_is_better = found
-            if not isinstance(name, str) or not isinstance(higher_is_better, (bool, np.bool_)):
+            if not isinstance(name, str) or not _is_truth_value(higher_is_better):
                 raise ValueError(
                     f"eval_metric={self.name} must return (name, value, is_higher_better) as text, a number and True "
                     f"or False, got {found!r}"
@@ -163,6 +177,10 @@ def read_metric(given: Any) -> Metric | None:
         try:
             return Metric(given, get_scorer(given), is_scorer=True)
         except (ValueError, KeyError) as error:
+            if scorer := SCORER_BY_OTHER_NAME.get(given):
+                raise ValueError(
+                    f"eval_metric={given!r} is no scorer of scikit-learn: it is called {scorer!r} there"
+                ) from error
             raise ValueError(f"{KINDS}, got {given!r}, which is no scorer") from error
     if not callable(given):
         raise ValueError(f"{KINDS}, got {given!r}")
@@ -170,6 +188,11 @@ def read_metric(given: Any) -> Metric | None:
     if isinstance(given, _BaseScorer):
         return Metric(getattr(given, "_score_func", given).__name__, given, is_scorer=True)
     return Metric(name, given, is_scorer=False)
+
+
+def _is_truth_value(value: Any) -> bool:
+    """Tell whether a value is True or False, or 1 or 0 in their place."""
+    return isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1)
 
 
 def _takes(function: Callable[..., Any], name: str) -> bool:

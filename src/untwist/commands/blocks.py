@@ -84,8 +84,6 @@ class SheetInBlocks:
 
     def __init__(self, path: Path) -> None:
         import_pandas()
-        if not path.exists():
-            raise ValueError(f"{path} does not exist")
         self.path = path
         self.batches = Batches(path)
         self.names = self.batches.column_names

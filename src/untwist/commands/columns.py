@@ -29,6 +29,7 @@ from untwist.data.cells import (
     looks_ambiguous,
     to_days,
 )
+from untwist.text import clip
 
 __all__ = [
     "NO_HINTS",
@@ -55,6 +56,8 @@ __all__ = [
 DISTINCT_SHARE = 0.95
 #: A column with fewer rows is not taken for one that names the rows.
 LEAST_ROWS = 50
+#: A column of numbers is refused where so many cells are not empty and none of them is a number.
+LEAST_TEXTS = 20
 #: Of so many numbers one shows whether all may be thousands, such as 1.234.
 LOOKED_AT = 1000
 #: A label with more classes than this is refused.
@@ -254,7 +257,8 @@ def decide_columns(
         column = column_of(name)
         one = decide_column(column if present.all() else column[present], hints, is_kept=name in keep)
         if one.convert is None or one.left_out:
-            hint = "" if one.convert is None else f" (--keep {name!r} uses it)"
+            # A name with other characters is shown in a way that nobody can type.
+            hint = "" if one.convert is None else f" (--keep {repr(name) if name.isprintable() else 'COLUMN'} uses it)"
             notes.append(f"{name or 'the column without a name'}: {one.left_out or one.note}; left out{hint}")
             continue
         ready = one.ready
@@ -836,6 +840,12 @@ def _guess_reading_of_cells(column: Any) -> Reading:
     return Reading("date", order=found.order) if found is not None and found.kind == "date" else Reading()
 
 
+def _find_lost(column: Any, numbers: Any) -> list[str]:
+    """The texts of cells that are not empty and yet missing among the numbers that were read."""
+    texts = _attempt(_to_text, column[numbers.isna()]).dropna()
+    return [one for one in texts if one.lower() not in MISSING_AMONG_NUMBERS]
+
+
 class NewRows:
     """New rows made to fit a model, in one table or in blocks, with what had to be done.
 
@@ -871,6 +881,9 @@ class NewRows:
             if index not in self._known
         }
         self._dates = {self.names[index] for index in schema.dates}
+        for name, reading in self._readings.items():
+            if reading.kind == "number" and not import_pandas().api.types.is_numeric_dtype(head[name]):
+                self._require_numbers(name, column_of(name))
         self._hints = hints
         self._name_row = name_row
         self._infinite: dict[str, int] = {}
@@ -898,9 +911,7 @@ class NewRows:
                 numbers = _attempt(partial(self._read, name), column)
                 self._infinite[name] = self._infinite.get(name, 0) + count_infinite(numbers)
                 columns[name] = _settle_infinite(numbers, self._hints, self._name_row)
-                lost = _attempt(_to_text, column[numbers.isna()]).dropna()
-                lost = sum(one.lower() not in MISSING_AMONG_NUMBERS for one in lost)
-                self._lost[name] = self._lost.get(name, 0) + lost
+                self._lost[name] = self._lost.get(name, 0) + len(_find_lost(column, numbers))
             elif any(isinstance(one, str) for one in known):
                 text = _attempt(partial(_to_text, known_words=known), column)
                 self._new.setdefault(name, set()).update(set(text.dropna()) - set(known))
@@ -908,6 +919,20 @@ class NewRows:
             else:
                 columns[name] = column
         return import_pandas().DataFrame(columns)
+
+    def _require_numbers(self, name: str, column: Any) -> None:
+        """Raise a ValueError where many cells of a column of numbers hold something, and none of them a number."""
+        # In nearly every table the first cells show that there are numbers.
+        for part in (column.iloc[:LOOKED_AT], column):
+            numbers = _attempt(partial(self._read, name), part)
+            if numbers.notna().any():
+                return
+        lost = _find_lost(column, numbers)
+        if len(lost) >= LEAST_TEXTS:
+            raise ValueError(
+                f"column {name!r} held numbers in training, and none of its {len(lost)} cells that are not empty is a "
+                f"number now (say {clip(lost[0], 30)!r}): correct the column, or empty its cells to do without it"
+            )
 
     def _read(self, name: str, column: Any) -> Any:
         """A column as numbers, or as dates."""

@@ -94,6 +94,8 @@ READABLE = (
 ENCODINGS = ("utf-8", "cp1252", "latin-1")
 #: The line by which a file tells Excel its separator.
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[,;\t|]*', re.IGNORECASE)
+#: What pandas says of a row that has too many cells.
+TOO_MANY_CELLS = re.compile(r"Expected (\d+) fields in line \d+, saw (\d+)")
 #: What a message says that asks for the packages that read tables.
 NEEDED = 'needs pandas and pyarrow: pip install "untwist[cli]"'
 
@@ -355,6 +357,11 @@ def note_index(path: Path, names: Iterable[str]) -> list[str]:
 
 def _read_csv(path: Path, separator: str | None, encoding: str | None) -> tuple[list[str], Sheet]:
     """The names of the columns, and the table, in the encoding given or in the first one that makes sense of it."""
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise UnreadableFile(
+            f"--separator must be one character and no quote or line end, got {separator!r}: leave it out, and the "
+            "likeliest is taken (a tab is $'\\t' in most shells)"
+        )
     start = _read_start(path)
     told = _tell_encoding(start)
     if encoding is not None:
@@ -365,7 +372,8 @@ def _read_csv(path: Path, separator: str | None, encoding: str | None) -> tuple[
     for one in (said,) if said else ENCODINGS:
         try:
             guess, lines_before = _guess_separator(path, one)
-            names, frame = _read_csv_frame(path, separator or guess, one, lines_before)
+            with _name_csv_faults(path, separator or guess, one):
+                names, frame = _read_csv_frame(path, separator or guess, one, lines_before)
         except UnicodeDecodeError as error:
             if said or one == ENCODINGS[-1] or b"\0" in error.object:
                 raise
@@ -426,6 +434,42 @@ def _name_text_faults(path: Path) -> Iterator[None]:
         raise ImportError(f"reading {path} {NEEDED}") from error
 
 
+@contextmanager
+def _name_csv_faults(path: Path, separator: str, encoding: str) -> Iterator[None]:
+    """What pandas cannot read as CSV, each with advice."""
+    pandas = import_pandas()
+    try:
+        yield
+    except pandas.errors.EmptyDataError as error:
+        raise UnreadableFile(f"{path} is empty: the first line of a table names its columns") from error
+    except pandas.errors.ParserError as error:
+        if found := TOO_MANY_CELLS.search(str(error)):
+            expected, seen = int(found[1]), int(found[2])
+            raise UnreadableFile(
+                f"{path}: {_find_long_row(path, separator, encoding, expected)} has {seen} cells, not {expected}: put "
+                f"quotes around a cell that holds {separator!r}, or say by --separator what is between cells"
+            ) from error
+        if "EOF inside string" in str(error):
+            raise UnreadableFile(
+                f"{path}: a quote that opens a cell is never closed: close it, or write quotes within cells twice"
+            ) from error
+        raise
+
+
+def _find_long_row(path: Path, separator: str, encoding: str, most: int) -> str:
+    """Say where the first row begins that has more cells than so many."""
+    if path.suffix.lower() in COMPRESSED - OPENERS.keys():
+        return "a row"  # Lines of an archive are not counted.
+    with _open(path, encoding) as file, _allow_any_length():
+        before = 0
+        reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
+        for cells in reader:
+            if len(cells) > most:
+                return f"line {before + 1}"
+            before = reader.line_num
+    return "a row"
+
+
 def _is_arrow(path: Path) -> bool:
     """Whether pyarrow reads and writes the file."""
     return find_kind(path) in {".parquet", *ARROW}
@@ -441,6 +485,7 @@ def _read_csv_frame(path: Path, separator: str, encoding: str, lines_before: int
     pandas = import_pandas()
     options: dict[str, Any] = {
         "sep": separator,
+        "engine": "c" if separator.isascii() else "python",  # Else pandas warns of its choice.
         "encoding": encoding,
         "skipinitialspace": True,
         "dtype": str,

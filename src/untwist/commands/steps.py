@@ -21,7 +21,7 @@ from untwist.commands.columns import Hints, PreparedTable, prepare, remember_rea
 from untwist.commands.sheets import Sheet, read, refuse_foreign_options
 from untwist.data.decisions import Decisions
 from untwist.data.memory import UnreadableFile, limit_memory
-from untwist.data.twins import NOTHING_KNOWN, Twins
+from untwist.data.twins import Twins
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.text import for_json, for_terminal
 
@@ -383,8 +383,8 @@ def describe_noise(model: PILBoostClassifier) -> str:
         The words, without a full stop.
     """
     sources = model.model_.sources
-    if not model.model_.has_reliable_noise:
-        return NOTHING_KNOWN
+    if model.model_.unreliable_words:
+        return model.model_.unreliable_words
     if sources is not None and sources.stands_out.any():
         # The noise of the model is that of labels as they weighed in training, those of bad sources less.
         return f"wrong labels: {np.average(sources.shares, weights=sources.counts):.1%} of all"

@@ -31,6 +31,8 @@ __all__ = [
 
 #: What pandas calls a column that was an index without a name.
 UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+#: What pyarrow says of text that is not UTF-8, with its position in what was checked.
+BAD_TEXT = re.compile(r"Invalid UTF8 sequence at string index (\d+)")
 #: Texts have any length: a block of rows that hold some ends at so many bytes.
 MOST_BLOCK_BYTES = 1 << 28
 #: Rows with texts are read so many at a time.
@@ -100,6 +102,8 @@ def open_parquet(path: Path) -> Any:
     pyarrow.parquet.ParquetFile
     """
     _, parquet = import_pyarrow()
+    if not path.exists():
+        raise UnreadableFile(f"{path} does not exist")
     with name_faults(path):
         return parquet.ParquetFile(path)
 
@@ -237,7 +241,14 @@ def check_table(table: Any, first_row: int = 0) -> Any:
             try:
                 chunk.validate(full=True)
             except pyarrow.ArrowInvalid as error:
-                raise ValueError(f"column {name!r}, from row {row + 1} on: {describe_error(error)}") from error
+                reason = describe_error(error)
+                is_text = pyarrow.types.is_string(chunk.type) or pyarrow.types.is_large_string(chunk.type)
+                if is_text and (found := BAD_TEXT.fullmatch(reason)):
+                    raise ValueError(
+                        f"column {name!r}, row {row + int(found[1]) + 1}: the text is not UTF-8: write the file again, "
+                        "with text in UTF-8 or without this column"
+                    ) from error
+                raise ValueError(f"column {name!r}, from row {row + 1} on: {reason}") from error
             row += len(chunk)
     return table
 

@@ -28,10 +28,24 @@ from untwist.arguments import Array
 from untwist.data.closeness import ComparedRows
 from untwist.data.folds import mix_bits
 
-__all__ = ["NOTHING_KNOWN", "Twins", "draw_rows", "find_split_rows", "find_twins"]
+__all__ = [
+    "HOW_MANY_UNKNOWN",
+    "NOTHING_KNOWN",
+    "SOME_WRONG",
+    "Twins",
+    "draw_rows",
+    "find_split_rows",
+    "find_twins",
+]
 
 #: What is said of labels that the models may have remembered.
 NOTHING_KNOWN = "how many are wrong cannot be told, as the models have all but seen the rows that they judge"
+
+#: Why no share of wrong labels is told where noise was found among labels that the models may have remembered.
+HOW_MANY_UNKNOWN = "how many cannot be told, as rows have near twins in other folds"
+
+#: What is said of such labels.
+SOME_WRONG = f"at least some are wrong; {HOW_MANY_UNKNOWN}"
 
 #: The neighbours of at most this many rows are looked at.
 MOST_ASKED = 200

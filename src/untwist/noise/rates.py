@@ -34,6 +34,9 @@ PRIOR_OF_EQUAL_RATES = 0.4
 PRIOR_OF_ONE_NOISY_CLASS = 0.2
 # The prior mean of the share of the variance of clean labels that features leave unexplained.
 UNEXPLAINED = 0.15
+# That counts for less in proportion where there are fewer rows than this: a model of a few rows learns next to nothing,
+# so that its posteriors do not show what features explain.
+ROWS_TO_EXPLAIN = 30.0
 # The highest rate that is considered: with more, the little that hopeless features tell would pass for certainty.
 HIGHEST_RATE = 0.44
 # The distance between the rates of the first search.
@@ -103,9 +106,10 @@ def estimate_noise(
     noise and all pairs of rates on a grid are weighed by their likelihood at the best slopes, and by a prior: the odds
     are even that there is no noise at all; noise is the same in both classes (0.4), in one class only (0.2), or
     anything (0.4); and features explain most of the clean labels (the unexplained share of their variance is
-    exponential with mean 0.15), so that of a disagreement that would fit either, noise gets more than bad luck. The
-    mean of the clean posteriors under these weights has the least expected log-loss: where the data cannot tell hard
-    rows from wrong labels, probabilities are corrected only as far as that pays.
+    exponential with mean 0.15), so that of a disagreement that would fit either, noise gets more than bad luck; that
+    counts for less in proportion where there are fewer than 30 rows, of which no model learns much. The mean of the
+    clean posteriors under these weights has the least expected log-loss: where the data cannot tell hard rows from
+    wrong labels, probabilities are corrected only as far as that pays.
 
     Parameters
     ----------
@@ -273,17 +277,17 @@ def _rate_steps(bins: Array) -> float:
 
 
 class _BestCurves(NamedTuple):
-    """For each pair of rates the best curve: its log-likelihood, its slope and bend, and what it leaves unexplained."""
+    """For each pair of rates the best curve: its log-likelihood, slope and bend, and the price of what it leaves."""
 
     likelihood: Array
     slope: Array
     bend: Array
-    unexplained: Array
+    price: Array
 
     @property
     def plausibility(self) -> Array:
         """The log-likelihood, and how easy the clean problem would be."""
-        return self.likelihood - self.unexplained / UNEXPLAINED
+        return self.likelihood - self.price
 
 
 def _search_rates(bins: Array, clearest: float, n_classes: int) -> tuple[Array, _BestCurves]:
@@ -404,7 +408,8 @@ def _fit_curves(bins: Array, grid: Array, clearest: float) -> _BestCurves:
     mean = np.clip(curves.clean @ share, SAFE_MARGIN, 1.0 - SAFE_MARGIN)
     unexplained = (curves.clean * (1.0 - curves.clean)) @ share / (mean * (1.0 - mean))
     low, high = np.exp(curves.logarithms.T)
-    return _BestCurves(curves.likelihood, (low + high) / 2.0, (high - low) / 2.0, unexplained)
+    price = unexplained / UNEXPLAINED * min(1.0, bins[1].sum() / ROWS_TO_EXPLAIN)
+    return _BestCurves(curves.likelihood, (low + high) / 2.0, (high - low) / 2.0, price)
 
 
 class _Curves(NamedTuple):

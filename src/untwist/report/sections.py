@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from untwist.audit.findings import MOST_TRAINED_AGAIN, Findings, TrainingFacts, count_finds
 from untwist.audit.labels import LabelAudit
-from untwist.data.twins import NOTHING_KNOWN
+from untwist.data.twins import HOW_MANY_UNKNOWN, NOTHING_KNOWN
 from untwist.display import format_probability
 from untwist.model import Candidate
 from untwist.noise.estimate import CLEAN_LIMIT
@@ -71,6 +71,8 @@ def write_summary(findings: Findings, row_name: str) -> str:
         high = audit.highest_share
         reason = "more in some parts than in others" if findings.is_uneven else "no noise was found"
         wrong = ("may be wrong", f"0 to {math.ceil(high * n):,}", reason)
+    if audit.noise.found and not audit.tells_how_many:
+        wrong = ("wrong", "at least some", "how many cannot be told")
     if audit.hidden_source is not None:
         high = audit.highest_share
         name, number_wrong, _ = wrong
@@ -114,6 +116,8 @@ def _write_headline(findings: Findings) -> tuple[str, str]:
     if audit.noise.found and audit.noise.is_given:
         words = f"of the {n:,} labels are wrong, if the noise rates that were given are right."
         return format_percent(rate), words + as_source
+    if audit.noise.found and not audit.tells_how_many:
+        return "At least some", f"of the {n:,} labels are wrong; {HOW_MANY_UNKNOWN}.{as_source}"
     if audit.noise.found:
         sure = f"We are 95&nbsp;% sure that it is between {format_percent(low)} and {format_percent(high)}."
         return format_percent(rate), f"of the {n:,} labels look wrong. {sure}{as_source}"

@@ -77,7 +77,9 @@ def _write_advice(findings: Findings) -> str:
     if not bad:
         # The shares of single sources differ by chance, and most where labels are few: only that of all is told.
         audit = findings.audit
-        in_common = f": of the labels of all {format_interval(audit.noise_rate)} are wrong" if audit.noise.found else ""
+        in_common = ""
+        if audit.noise.found and audit.tells_how_many:
+            in_common = f": of the labels of all {format_interval(audit.noise_rate)} are wrong"
         return f"<p>No source stands out{in_common}. What the lines below differ by may be chance.</p>"
     lines = [_advise(one) for one in bad[:MOST_TOLD]]
     if len(bad) > MOST_TOLD:

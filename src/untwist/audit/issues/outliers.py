@@ -110,10 +110,10 @@ def find_outliers(table: ComparedRows) -> list[DataIssue]:
     n_together = int((where[rows] < 0).sum())
     kinds = []
     if len(rows) > n_together:
-        kinds.append(f"{len(rows) - n_together:,} have a value far beyond all others")
+        kinds.append(f"{len(rows) - n_together:,} with a value far beyond all others")
     if n_together:
-        kinds.append(f"{n_together:,} are far from all others by all columns together")
-    reason = f"{len(rows):,} rows are unlike all others: {' and '.join(kinds)}"
+        kinds.append(f"{n_together:,} far from all others by all columns together")
+    reason = " and ".join(kinds)
     reason += f"; of the rows named, {FALSE_DISCOVERY_RATE:.0%} at most are expected to be so far out by chance"
     return [DataIssue("outliers", rows, columns, len(rows) / n_rows, reason, examples)]
 
