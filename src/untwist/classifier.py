@@ -22,6 +22,7 @@ from untwist.blas import use_one_blas_thread
 from untwist.data.encoding import AcceptedTables
 from untwist.data.labels import settle_objects
 from untwist.data.reviews import read_review
+from untwist.display import write_fragment
 from untwist.fitting import boost_given_settings, replay_rounds
 from untwist.model import FittedModel
 from untwist.progress import show_progress
@@ -225,8 +226,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         What was tried and chosen, where something was chosen from the data. It can be printed.
     noise_ : NoiseEstimate, MatrixUntwisting or None
         How noisy the labels are and how sure that is, None where nothing was estimated, or where `fit` has warned of
-        near twins and so nothing can be told. It can be printed, and `noise_.matrix` tells which class bears which
-        label how often.
+        near twins and found no noise, so that nothing can be told. Where it has warned of them and found noise all the
+        same, this is a lower limit at best, its intervals included. It can be printed, and `noise_.matrix` tells which
+        class bears which label how often.
     sources_ : NoiseBySource
         How noisy the labels of each source are, where `fit` was given sources. It can be printed. `noise_` is then that
         of all labels together, as they weighed in the training.
@@ -698,7 +700,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if model is None:
             return ""
         parts = [] if model.choice is None else [model.choice.write_html()]
-        parts += [] if model.reliable_noise is None else [model.reliable_noise.write_html(model.classes)]
+        if model.noise is not None:
+            words = model.unreliable_words
+            parts.append(write_fragment("Noise", words) if words else model.noise.write_html(model.classes))
         return "".join(f"<div>{part}</div>" for part in parts)
 
     def __sklearn_tags__(self) -> Any:

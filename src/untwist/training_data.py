@@ -577,7 +577,8 @@ class TrainingData:
             fold_of_row[is_split] = -1
             trained[:, is_split] = True
         table = ComparedRows(numbers, self.encoder, compared)
-        twins = find_twins(table, self.rows.labels[rows], fold_of_row, trained)
+        group = None if self.groups is None else self.groups.index[rows]
+        twins = find_twins(table, self.rows.labels[rows], fold_of_row, trained, group)
         if twins is None:
             return None
         column = twins.find_group_column(zip(self.encoder.feature_labels, numbers.T, strict=True))
@@ -593,8 +594,8 @@ class TrainingData:
     def _hash_exactly(self, rows: NDArray[np.intp], columns: Sequence[int]) -> NDArray[np.uint64]:
         """Return hashes of the numbers in these columns and of the labels of some rows, whose positions are in order.
 
-        The engine's hashes are of bins, each of which may hold several numbers. Folds of one's own, and those that keep
-        groups together, are hashed too, as copies of a row may lie in different ones.
+        The engine's hashes are of bins, each of which may hold several numbers. Groups and folds of one's own are
+        hashed too, as copies of a row may lie in different ones.
         """
         parts = []
         for where, block in iterate_row_blocks(self.table):
@@ -603,6 +604,8 @@ class TrainingData:
                 chosen = rows[start : min(last, start + ROWS_PER_HASHING)] - where.start
                 parts.append(ComparedRows(block[chosen], self.encoder, columns).hashes)
         hashes = mix_bits(np.concatenate(parts) ^ mix_bits(self.rows.labels[rows].astype(np.uint64)))
+        if self.groups is not None:
+            hashes = mix_bits(hashes ^ mix_bits(self.groups.index[rows].astype(np.uint64)))
         if self.folds is not None and self._folds_are_told:
             for fold, is_judged in enumerate(self.folds[:, rows] > 0):
                 is_trained = self.training_weight(fold)[rows] > 0

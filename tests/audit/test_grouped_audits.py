@@ -1,5 +1,9 @@
 """Audits of rows that belong together, by folds of one's own, and of rows that nearly repeat rows of other folds."""
 
+import json
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -9,6 +13,7 @@ from sklearn.model_selection import GroupKFold, TimeSeriesSplit, cross_val_predi
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
+from helpers.command_line import untwist
 from helpers.grouped_rows import draw_patients
 from helpers.noisy_rows import make_noisy_rows
 from untwist import PILBoostClassifier
@@ -16,7 +21,8 @@ from untwist.audit import audit_labels
 from untwist.audit.judging import doubt_judgement, judge_alike
 from untwist.audit.slices import Excess, find_p_values
 from untwist.automatic import sources as automatic_sources
-from untwist.data.twins import NOTHING_KNOWN
+from untwist.commands.steps import find_matrix
+from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG, Twins
 from untwist.noise import estimate_noise
 from untwist.noise.sources import estimate_by_source
 from untwist.report import compare, report
@@ -37,6 +43,14 @@ def grouped(patients):
 @pytest.fixture(scope="module")
 def fooled(patients):
     X, y, _, _ = patients
+    with pytest.warns(UserWarning, match="have near twins in other folds"):
+        return audit_labels(X, y)
+
+
+@pytest.fixture(scope="module")
+def half_fooled():
+    """An audit that finds noise among rows with near twins in other folds."""
+    X, y, _, _ = draw_patients(800, 2, 160)
     with pytest.warns(UserWarning, match="have near twins in other folds"):
         return audit_labels(X, y)
 
@@ -289,11 +303,33 @@ def test_without_groups_nothing_is_claimed_of_rows_that_repeat_others(fooled):
     assert "say which rows belong together" in page
 
 
-def test_where_noise_is_found_among_twins_no_number_is_told():
-    X, y, _, _ = draw_patients(800, 2, 160)
-    with pytest.warns(UserWarning, match="have near twins in other folds"):
-        audit = audit_labels(X, y)
+#: What stands beside shares and numbers of wrong labels on a page.
+NUMBERS = (
+    "95&nbsp;% interval",
+    "expected to be wrong",
+    "expected to be truly wrong",
+    "of them truly wrong",
+    "it allows for the noise",
+    "Of the rows that are truly",
+    "shaded: all labels",
+    "What a review is expected to find",
+    "Full colour: wrong",
+    "A hundred squares",
+)
+
+#: How the limits of a share look.
+LIMITS = re.compile(r"\([\d.]+%? to [\d.]+%?\)")
+
+
+def find_section(page, name):
+    """Return what a page says from the heading of a section up to that of the next."""
+    return page.split(f"<section id={name}", 1)[1].split("</section>", 1)[0]
+
+
+def test_where_noise_is_found_among_twins_no_number_is_told(half_fooled):
+    audit = half_fooled
     assert audit.noise.found
+    assert audit.tells_only_some
     share, _, high = audit.noise_rate
     assert share < 0.2 < high
     unknown = "how many cannot be told, as rows have near twins in other folds"
@@ -302,6 +338,75 @@ def test_where_noise_is_found_among_twins_no_number_is_told():
     assert f'<p class="verdict">At least some</p><p class=lead>of the 1,600 labels are wrong; {unknown}.' in page
     assert "We are 95" not in page
     assert "expected wrong" not in page
+    without_calibration = page.replace(find_section(page, "calibration"), "")  # Of predictions there are intervals.
+    assert [one for one in NUMBERS if one in without_calibration] == []
+    assert not LIMITS.search(find_section(page, "noise"))
+    assert "No share of wrong labels is told" in find_section(page, "noise")
+    assert f"some are likely wrong; {unknown}." in page
+    assert "say which rows belong together" in find_section(page, "summary")
+    assert "wrong labels found" not in audit._repr_html_()
+    assert not LIMITS.search(audit._repr_html_())
+
+
+def test_numbers_are_told_where_no_rows_have_near_twins(half_fooled):
+    """The words that the test above looks for do stand on other pages."""
+    page = report(replace(half_fooled, twins=None), title="patients")
+    assert [one for one in NUMBERS if one not in page] == []
+    assert LIMITS.search(find_section(page, "noise"))
+
+
+def test_a_model_of_such_rows_tells_no_number_either(half_fooled):
+    model = half_fooled.model
+    assert model.model_.unreliable_words == SOME_WRONG
+    assert SOME_WRONG in model._repr_html_()
+    assert not LIMITS.search(model._repr_html_())
+    assert find_matrix(model) is None
+    assert model.noise_ is not None
+
+
+def test_the_command_tells_no_number_of_such_rows(tmp_path, monkeypatch, capsys):
+    pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
+    monkeypatch.chdir(tmp_path)
+    X, y, _, _ = draw_patients(800, 2, 160)
+    pd.DataFrame(X, columns=list("abcdef")).assign(ill=y).to_csv("visits.csv", index=False)
+    found = json.loads(untwist(capsys, "audit", "visits.csv", "--label", "ill", "--json")[1])
+    assert found["noise_found"]
+    assert found["noise"] == SOME_WRONG
+    assert found["wrong"] is None
+    assert found["wrong_by_label"] == []
+    assert found["matrix"] is None
+    assert found["confusions"] == []
+    assert found["suspects"]
+    assert found["near_twins"]["share"] > 0.5
+    _, out, _ = untwist(capsys, "audit", "visits.csv", "--label", "ill")
+    assert "at least some are wrong" in out
+    assert "expected to be wrong" not in out
+    assert not LIMITS.search(out)
+
+
+def test_of_several_classes_and_sources_no_number_is_told_either():
+    rng = np.random.default_rng(0)
+    truth, source = rng.integers(0, 3, 1200), rng.integers(0, 4, 1200)
+    y = np.where(rng.random(1200) < np.where(source == 2, 0.4, 0.05), (truth + 1) % 3, truth)
+    posterior = np.full((1200, 3), 0.06) + 0.82 * np.eye(3)[truth]
+    audit = audit_labels(y=y, pred_probs=posterior)
+    pairs = np.array([[0, 1]])
+    twins = Twins(0.5, 0.0, 0.4, pairs, pairs)
+    assert "of them truly wrong" in str(audit)
+    assert "are suspects; " not in str(audit)
+    first = str(replace(audit, twins=twins)).splitlines()[0]
+    assert first == f"1200 labels: {SOME_WRONG}; {len(audit.suspects())} are suspects"
+    audit = audit_labels(y=y, pred_probs=posterior, source=source)
+    assert audit.by_source.stands_out.tolist() == [False, False, True, False]
+    assert LIMITS.search(find_section(report(audit, title="sources"), "sources"))
+    audit = replace(audit, twins=twins)
+    assert "labels of 2 are wrong more often than those of the others" in str(audit)
+    assert not LIMITS.search(str(audit))
+    page = report(audit, title="sources")
+    assert not LIMITS.search(find_section(page, "sources"))
+    assert "Labels of <b>2</b> are wrong more often" in find_section(page, "sources")
+    without_calibration = page.replace(find_section(page, "calibration"), "")
+    assert [one for one in NUMBERS if one in without_calibration] == []
 
 
 def test_nothing_is_excluded_of_the_sources_of_such_rows(patients):

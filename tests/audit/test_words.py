@@ -151,6 +151,12 @@ def test_groups_are_counted_where_their_rows_are():
     assert told.endswith("they count for about 12")
 
 
+def test_groups_of_one_row_each_are_said_to_keep_nothing_together():
+    groups = np.array([None if row < 4 else row for row in range(60)], dtype=object)
+    (told,) = make_audit(groups=groups).describe_judge()
+    assert told.startswith("none of the 56 groups has several rows: nothing keeps rows together")
+
+
 # ---- sources ----
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from helpers.command_line import untwist
+from untwist import PILBoostClassifier, save
 from untwist.commands import sheets
 from untwist.commands.blocks import SheetInBlocks
 from untwist.commands.columns import prepare
@@ -425,6 +426,12 @@ def test_text_that_is_no_table_is_told_in_own_words(folder, text, message):
         sheets.read(folder / "t.csv")
 
 
+def test_a_quote_that_is_never_closed_is_named_for_any_separator(folder):
+    (folder / "t.csv").write_text('a§b\n1§"2\n3§4\n', encoding="utf-8")
+    with pytest.raises(ValueError, match="a quote that opens a cell is never closed"):
+        sheets.read(folder / "t.csv", separator="§")
+
+
 @pytest.mark.parametrize(("ending", "way"), [("csv", []), ("parquet", ["--no-blocks"]), ("parquet", ["--blocks"])])
 def test_a_column_of_numbers_without_any_number_is_refused(folder, monkeypatch, capsys, ending, way):
     monkeypatch.setattr(batches, "CELLS", 60)  # Each block holds fewer texts than are refused.
@@ -435,13 +442,21 @@ def test_a_column_of_numbers_without_any_number_is_refused(folder, monkeypatch, 
     write(frame.assign(x=texts), ending)
     status, _, err = untwist(capsys, *predict)
     assert status == 1
-    assert "column 'x' held numbers in training, and none of its 20 cells" in err
+    assert "column 'x' is one of numbers to the model, and none of its 20 cells" in err
     assert not (folder / "p.csv").exists()
     for right in (texts.mask(texts.index == 0), texts.mask(texts.index == 119, "1.5")):
         write(frame.assign(x=right), ending)
         status, _, err = untwist(capsys, *predict)
         assert status == 0
         assert "values are no numbers: taken as missing" in err
+
+
+def test_a_column_that_no_tree_asks_for_may_become_text(folder, capsys):
+    frame = make_frame().assign(empty=np.nan)
+    save(PILBoostClassifier(random_state=0).fit(frame.drop(columns="y"), frame["y"]), "m.untwist")
+    write(frame.assign(empty="abc"), "csv")
+    status, _, err = untwist(capsys, "predict", "m.untwist", "t.csv", "-o", "p.csv")
+    assert status == 0, err
 
 
 def test_a_name_that_nobody_can_type_is_not_put_into_advice(folder):

@@ -273,33 +273,69 @@ def test_numbers_of_half_the_width_are_looked_at_too(dtype):
     assert np.array_equal(found.pairs, expected.pairs)
 
 
+def look_with_groups(X, y, groups):
+    settings = resolve(PILBoostClassifier(random_state=0).get_params())
+    return TrainingData.collect(settings, X, y, sources=SourceColumns(groups=groups)).find_twins()
+
+
 def test_groups_that_do_not_keep_patients_together_are_said_to():
     X, y, patient, _ = draw_patients(30, 12, 4)
-    settings = resolve(PILBoostClassifier(random_state=0).get_params())
-
-    def look_with(groups):
-        return TrainingData.collect(settings, X, y, sources=SourceColumns(groups=groups)).find_twins()
-
-    assert look_with(patient) is None
+    assert look_with_groups(X, y, patient) is None
     partly_known = [None if row % 12 == 0 else one for row, one in enumerate(patient)]
-    for groups in (np.arange(len(y)), np.arange(len(y)) % 40, partly_known):
-        found = look_with(groups)
+    for groups in (np.arange(len(y)) % 40, partly_known, [None] * len(y)):
+        found = look_with_groups(X, y, groups)
         assert found.share > 0.5
         assert "groups that were given do not keep them together" in found.describe()
     assert "groups that were given" not in look(X, y).describe()
 
 
-def test_copies_whose_groups_do_not_keep_them_together_are_noticed_in_any_order():
+def test_groups_of_one_row_with_a_name_say_that_no_rows_belong_together():
+    X, y, _, _ = draw_patients(30, 12, 4)
+    assert look_with_groups(X, y, np.arange(len(y))) is None
+
+
+def test_which_groups_copies_have_decides_in_any_order_of_the_rows():
     X, y, _, _ = draw_patients(30, 12, 4, spread=0.0)
-    settings = resolve(PILBoostClassifier(random_state=0).get_params())
-    jitter = np.random.default_rng(0).normal(scale=1e-3, size=X.shape) * (np.arange(len(y)) % 3 == 0)[:, None]
-    X = X + jitter
+    X[::3] += np.random.default_rng(0).normal(scale=1e-3, size=X[::3].shape)
+    groups = np.arange(len(y)) % 50
     found = []
-    for seed in range(3):
+    for seed in range(4):
         order = np.random.default_rng(seed).permutation(len(y))
-        columns = SourceColumns(groups=np.arange(len(y))[order])
-        found.append(TrainingData.collect(settings, X[order], y[order], sources=columns).find_twins().describe())
-    assert found == found[:1] * 3
+        found.append(look_with_groups(X[order], y[order], groups[order]).describe())
+    assert found == found[:1] * 4
+
+
+def draw_clusters(seed, apart, spread_of_patients, visits):
+    """Ten kinds of patients, each with a label of its own, a tenth of the patients mislabelled."""
+    rng = np.random.default_rng(seed)
+    kind = np.repeat(np.arange(10), 20)
+    patients = apart * rng.normal(size=(10, 6))[kind] + spread_of_patients * rng.normal(size=(200, 6))
+    labels = (kind % 2) ^ (rng.random(200) < 0.1)
+    patient = np.repeat(np.arange(200), visits)
+    return patients[patient] + 0.15 * rng.normal(size=(len(patient), 6)), labels[patient], patient
+
+
+@pytest.mark.parametrize("visits", [1, 4])
+@pytest.mark.parametrize("apart", [1.0, 3.0, 6.0])
+def test_kinds_of_patients_are_no_twins_where_groups_keep_patients_together(apart, visits):
+    for seed in range(3):
+        assert look_with_groups(*draw_clusters(seed, apart, 0.4, visits)) is None
+
+
+def test_patients_who_differ_no_more_than_their_visits_are_twins():
+    assert look_with_groups(*draw_clusters(0, 6.0, 0.02, 4)).share > 0.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_most_columns_may_be_coarse_where_the_others_tell_patients_apart(seed):
+    rng = np.random.default_rng(seed)
+    patient = np.repeat(np.arange(60), 8)
+    fine, coarse = rng.normal(size=(60, 4))[patient], rng.integers(0, 2, (60, 8))[patient]
+    y = (fine[:, 0] > 0) ^ (rng.random(60) < 0.2)[patient]
+    X = np.column_stack([fine + 0.01 * rng.normal(size=fine.shape), coarse, np.arange(480), rng.random(480)])
+    found = look(X, y)
+    assert found.disagreement == 0.0
+    assert (patient[found.pairs[:, 0]] == patient[found.pairs[:, 1]]).all()
 
 
 COARSE = {
@@ -360,3 +396,13 @@ def test_rows_whose_copies_several_folds_set_aside_are_told():
     expected = [sum(((hashes == hashes[row]) & (fold > 0)).any() for fold in folds) > 1 for row in rows]
     assert 3 < sum(expected) < 22
     np.testing.assert_array_equal(find_split_rows(hashes, rows, folds), expected)
+
+
+def test_the_two_smallest_numbers_have_places():
+    X = np.zeros((120, 2))
+    X[::3, 0] = np.nextafter(0.0, 1.0)
+    X[:, 1] = np.arange(120)
+    places, spread = ComparedRows(X, TableEncoder(2), range(2)).places
+    assert np.isfinite(places).all()
+    assert np.isfinite(spread).all()
+    assert len(np.unique(places[:, 0])) == 2

@@ -74,11 +74,11 @@ def audit_labels(
     X, y, source, item, reviewed, groups, sample_weight
         As `PILBoostClassifier.fit` takes them. `source` says who or what gave each label, `item` which rows are labels
         of one thing, and `groups` which rows belong together, as those of one patient do; none is a feature. Rows of a
-        group are judged by models that have seen none of it, and where they err together they count as few. Without
-        groups, rows that nearly repeat rows of other folds are looked for (`LabelAudit.twins`). `reviewed` are the rows
-        whose labels are known to be right: they are never suspects, and `given` has the labels that were decided on; it
-        goes without `source`. X may be left out where `pred_probs` are given; beside `model` it may be whatever that
-        takes, texts for example.
+        group are judged by models that have seen none of it, and where they err together they count as few. Rows that
+        nearly repeat rows of other folds are looked for (`LabelAudit.twins`), with groups too: among rows whose group
+        has several rows or is not known. `reviewed` are the rows whose labels are known to be right: they are never
+        suspects, and `given` has the labels that were decided on; it goes without `source`. X may be left out where
+        `pred_probs` are given; beside `model` it may be whatever that takes, texts for example.
     model : classifier or None
         A `PILBoostClassifier` that chose by folds (as `PILBoostClassifier()` does) and was fitted to the very same
         rows, so that nothing has to be fitted again, with the same sources if any. Or any other classifier or pipeline

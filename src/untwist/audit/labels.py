@@ -119,8 +119,9 @@ class LabelAudit:
         Whether some fold of one's own judged each row; None where all rows are judged. The others have NaN in
         `posterior` and `wrong`, their own label in `predicted`, weight 0, and no part in anything that is said.
     twins : Twins or None
-        Rows of different folds that nearly repeat each other, where no groups were given and so many do that the models
-        may have remembered labels. Then nothing is excluded of such rows.
+        Rows of different folds that nearly repeat each other, where so many do that the models may have remembered
+        labels; None where there are none. With groups they are looked for among rows whose group has several rows or
+        is not known. Nothing is excluded of such rows.
 
     Examples
     --------
@@ -203,6 +204,11 @@ class LabelAudit:
         `noise_rate` is then a lower limit at best, unless the rates of noise were given.
         """
         return self.twins is None or self.noise.is_given
+
+    @property
+    def tells_only_some(self) -> bool:
+        """Whether labels are known to be wrong, but not how many: noise was found, and `tells_how_many` is False."""
+        return bool(self.noise.found) and not self.tells_how_many
 
     @property
     def n_judged(self) -> int:

@@ -85,7 +85,9 @@ def describe_audit(audit: LabelAudit, *, for_command: bool) -> str:
     doubted = f"{len(suspects)} are more likely wrong than right"
     if isinstance(audit.noise, MatrixUntwisting):
         doubted = f"{len(suspects)} are suspects, about {audit.expect_wrong(suspects):,.0f} of them truly wrong"
-    if not audit.tells_how_many:
+    if audit.tells_only_some:
+        if isinstance(audit.noise, MatrixUntwisting):
+            doubted = f"{len(suspects)} are suspects"
         return "\n".join([f"{n_rows} labels: {SOME_WRONG}{audit.describe_as_source()}; {doubted}", *others])
     rate, low, high = audit.noise_rate
     wrong = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
@@ -136,7 +138,12 @@ def describe_judge(audit: LabelAudit, *, for_command: bool) -> list[str]:
 def _describe_groups(audit: LabelAudit) -> str:
     """Say how many groups there are, and for how many independent rows they count."""
     counted = audit.weight > 0
-    known = {one for one in audit.groups[counted].tolist() if one is not None} if audit.groups is not None else set()
+    named = [one for one in audit.groups[counted].tolist() if one is not None] if audit.groups is not None else []
+    known = set(named)
+    if len(known) == len(named):
+        return (
+            f"none of the {len(known):,} groups has several rows: nothing keeps rows together that are about one thing"
+        )
     cases = np.count_nonzero(counted) / audit.rows_per_case
     return (
         f"rows of {len(known):,} groups are judged by models that have not seen their group; as rows of a group err "
@@ -212,7 +219,10 @@ def describe_sources(audit: LabelAudit, *, for_command: bool) -> list[str]:
         in_common = f": of the labels of all {share:.1%} ({low:.1%} to {high:.1%}) are wrong"
         shares = in_common if audit.noise.found and audit.tells_how_many and len(sources) > 1 else ""
         lines.append(f"no source stands out among {len(sources):,}{shares}")
-    lines += map(str, bad[:MOST_SOURCES])
+    if audit.tells_only_some:
+        lines += [f"labels of {one.name} are wrong more often than those of the others" for one in bad[:MOST_SOURCES]]
+    else:
+        lines += map(str, bad[:MOST_SOURCES])
     if len(bad) > MOST_SOURCES:
         lines.append(f"... and {len(bad) - MOST_SOURCES:,} more sources stand out: {ALL_SOURCES[for_command]}")
     if audit.share_repeated >= LEAST_REPEATED:
@@ -262,5 +272,5 @@ def write_html(audit: LabelAudit) -> str:
         "\n".join(line for line in str(audit).splitlines() if not line.startswith(BY_LABEL)),
         write_table(["label", "wrong", ""], labels) if audit.noise.found and audit.tells_how_many else "",
         write_table(["row", "labelled", "looks like", "likely wrong"], listed),
-        write_curve(curve, expected) if len(suspects) > 1 else "",
+        write_curve(curve, expected) if len(suspects) > 1 and not audit.tells_only_some else "",
     )

@@ -37,6 +37,9 @@ SCORER_BY_OTHER_NAME = {
     **dict.fromkeys(("error", "binary_error", "merror", "multi_error"), "accuracy"),
 }
 
+#: What a metric of scikit-learn says that compares predicted labels, where it is given probabilities.
+PREDICTED_LABELS_WANTED = "can't handle a mix of"
+
 #: These names are taken by what is always measured.
 BUILT_IN = ("log_loss", "error")
 
@@ -125,7 +128,9 @@ class Metric:
         options = {} if by_name is None else {by_name: weight}
         try:
             found = self.function(y, posterior, **options)
-        except (TypeError, ValueError) as error:
+        except ValueError as error:
+            if PREDICTED_LABELS_WANTED not in str(error):
+                raise
             raise ValueError(
                 f"eval_metric={self.name} failed: {error}; a function is given y and probabilities (of two classes "
                 "that of the second): for a metric of predicted labels name a scorer instead, such as 'accuracy'"

@@ -301,7 +301,12 @@ class JudgedFile:
         """Print everything for machines."""
         audit = self.audit
         expected, at_most = audit.bound_wrong(self.suspects)
-        is_told = audit.twins is None or audit.noise.found
+        is_told = audit.tells_how_many
+        rate_by_label = {} if audit.tells_only_some else audit.rate_by_label
+        class_shares = (
+            [] if audit.tells_only_some else zip(audit.classes.tolist(), audit.list_class_shares(), strict=True)
+        )
+        wrong = None if audit.tells_only_some else _name_limits(audit.noise_rate)
         found = {
             "rows": len(self.table.y),
             "classes": audit.classes,
@@ -313,12 +318,9 @@ class JudgedFile:
             "rows_per_case": audit.rows_per_case,
             "noise_found": audit.noise.found,
             "noise": audit.describe_noise(),
-            "wrong": _name_limits(audit.noise_rate) | {"not_excluded": audit.highest_share},
-            "wrong_by_label": [{"label": label} | _name_limits(rate) for label, rate in audit.rate_by_label.items()],
-            "wrong_by_class": [
-                {"class": name} | _name_limits(rate)
-                for name, rate in zip(audit.classes.tolist(), audit.list_class_shares(), strict=True)
-            ],
+            "wrong": None if wrong is None else wrong | {"not_excluded": audit.highest_share},
+            "wrong_by_label": [{"label": label} | _name_limits(rate) for label, rate in rate_by_label.items()],
+            "wrong_by_class": [{"class": name} | _name_limits(rate) for name, rate in class_shares],
             "matrix": audit.matrix if is_told else None,
             "confusions": [
                 {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
@@ -444,7 +446,7 @@ class JudgedFile:
         if not self.audit.noise.found:
             why = "no noise was found that is the same everywhere, and uneven noise looks like hard rows"
             print_result(f"Of the labels of {rows} up to {math.ceil(high):,} may be wrong: {why}.")
-        elif f"{n_suspects} are suspects, about {low:,.0f} of" not in str(self.audit):
+        elif self.audit.tells_how_many and f"{n_suspects} are suspects, about {low:,.0f} of" not in str(self.audit):
             print_result(f"Of the labels of {rows} about {low:,.0f} are expected to be wrong.")
 
 

@@ -881,8 +881,14 @@ class NewRows:
             if index not in self._known
         }
         self._dates = {self.names[index] for index in schema.dates}
+        # A column that no tree asks for may hold anything.
+        asked = {name for name, worth in zip(self.names, model.importances("splits"), strict=True) if worth > 0}
         for name, reading in self._readings.items():
-            if reading.kind == "number" and not import_pandas().api.types.is_numeric_dtype(head[name]):
+            if (
+                name in asked
+                and reading.kind == "number"
+                and not import_pandas().api.types.is_numeric_dtype(head[name])
+            ):
                 self._require_numbers(name, column_of(name))
         self._hints = hints
         self._name_row = name_row
@@ -930,8 +936,8 @@ class NewRows:
         lost = _find_lost(column, numbers)
         if len(lost) >= LEAST_TEXTS:
             raise ValueError(
-                f"column {name!r} held numbers in training, and none of its {len(lost)} cells that are not empty is a "
-                f"number now (say {clip(lost[0], 30)!r}): correct the column, or empty its cells to do without it"
+                f"column {name!r} is one of numbers to the model, and none of its {len(lost)} cells that are not empty "
+                f"is a number (say {clip(lost[0], 30)!r}): correct the column, or empty its cells to do without it"
             )
 
     def _read(self, name: str, column: Any) -> Any:

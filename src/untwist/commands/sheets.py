@@ -96,6 +96,8 @@ ENCODINGS = ("utf-8", "cp1252", "latin-1")
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[,;\t|]*', re.IGNORECASE)
 #: What pandas says of a row that has too many cells.
 TOO_MANY_CELLS = re.compile(r"Expected (\d+) fields in line \d+, saw (\d+)")
+#: What pandas says of a quote that is never closed, by either of its ways of reading.
+UNCLOSED_QUOTE = ("EOF inside string", "unexpected end of data")
 #: What a message says that asks for the packages that read tables.
 NEEDED = 'needs pandas and pyarrow: pip install "untwist[cli]"'
 
@@ -449,7 +451,7 @@ def _name_csv_faults(path: Path, separator: str, encoding: str) -> Iterator[None
                 f"{path}: {_find_long_row(path, separator, encoding, expected)} has {seen} cells, not {expected}: put "
                 f"quotes around a cell that holds {separator!r}, or say by --separator what is between cells"
             ) from error
-        if "EOF inside string" in str(error):
+        if any(words in str(error) for words in UNCLOSED_QUOTE):
             raise UnreadableFile(
                 f"{path}: a quote that opens a cell is never closed: close it, or write quotes within cells twice"
             ) from error

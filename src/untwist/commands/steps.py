@@ -404,7 +404,7 @@ def find_matrix(model: PILBoostClassifier) -> Any:
     array of shape (n_classes, n_classes) or None
         A row per true class, a column per label; None where nothing was estimated, or can be told.
     """
-    if not model.model_.has_reliable_noise:
+    if model.model_.unreliable_words:
         return None
     sources = model.model_.sources
     if sources is not None:

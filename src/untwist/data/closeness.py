@@ -38,6 +38,9 @@ FARTHEST = 2.0
 #: Infinity is taken for this.
 LARGEST = 1e300
 
+#: No two numbers are less apart.
+SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
+
 #: Distances are computed in blocks of at most this many cells, so that they fit in memory.
 BLOCK_CELLS = 2_000_000
 
@@ -234,8 +237,8 @@ def _find_scale(known: Array, times: NDArray[np.intp]) -> _Scale:
     """Find the scale of a column from its values, in order, and how often each occurs."""
     total = times.sum()
     low, middle, high = known[np.searchsorted(np.cumsum(times) / total, (0.25, 0.5, 0.75))].tolist()
-    # Where half of the values are the same, the others tell the unit.
-    unit = (high - low) / 2.0 or float(np.median(np.abs(known - middle)))
+    # Where half of the values are the same, the others tell the unit. Half of the smallest number would be 0.
+    unit = (high - low) / 2.0 or float(np.median(np.abs(known - middle))) or SMALLEST
     scaled = _shrink(known, middle, unit)
     mean = (scaled * times).sum() / total
     variance = float(((scaled - mean) ** 2 * times).sum() / total)

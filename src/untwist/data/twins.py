@@ -11,6 +11,10 @@ fills in the jump. It is also the column that the nearest neighbours agree in le
 columns, those are left out that keep neighbours apart most, some at a time and half of them at most. Before these go
 the columns of a few values, as rows agree in several such columns by chance. Independent rows are independent in any of
 the other columns, so that looking again finds nothing among them either.
+
+Groups that were given are believed as far as they say something: a row whose group is named and has no other row is not
+asked for its twins. The twins of a row whose group has several rows count only where such rows are about as near as
+those of its own group, as in a table where some names are missing; what lies farther away is another thing nearby.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.data.closeness import ComparedRows
 from untwist.data.folds import mix_bits
+from untwist.data.sources import UNKNOWN
 
 __all__ = [
     "HOW_MANY_UNKNOWN",
@@ -87,6 +92,10 @@ LEAST_HIDDEN = 0.04
 #: Near twins are reported only if their labels differ at most this many times as often as those of the rows beyond.
 MOST_RELATIVE_DISAGREEMENT = 0.5
 
+#: Rows whose groups have several rows have twins elsewhere only if, in the mean over these rows, such a twin is nearer
+#: than a row of the same group in at least this share of their pairs. It is a half where both are about the same thing.
+LEAST_NEARER = 0.25
+
 #: A column may name the groups if at least this share of near twins agrees in it.
 LEAST_AGREEMENT_OF_TWINS = 0.98
 
@@ -106,7 +115,7 @@ MOST_REMOVALS = 5
 #: Each time one column in this many is left out, and one at least.
 COLUMNS_PER_LEFT_OUT = 8
 
-#: Fewer columns than this are never left, nor fewer than half of those that tell rows apart.
+#: Fewer columns than this are never left, nor fewer than half of those that are not coarse.
 LEAST_COLUMNS = 2
 
 #: Near twins are looked for only among at least this many different rows.
@@ -242,7 +251,11 @@ def draw_rows(
 
 
 def find_twins(
-    table: ComparedRows, labels: NDArray[np.uint32], fold_of_row: NDArray[np.intp], trained: NDArray[np.bool_]
+    table: ComparedRows,
+    labels: NDArray[np.uint32],
+    fold_of_row: NDArray[np.intp],
+    trained: NDArray[np.bool_],
+    group: NDArray[np.intp] | None = None,
 ) -> Twins | None:
     """Look for rows that nearly repeat rows of other folds.
 
@@ -256,6 +269,8 @@ def find_twins(
         The fold that judges each row, -1 for none.
     trained : ndarray of bool of shape (n_folds, n_rows)
         Whether each fold trains on each row, or on a copy of it.
+    group : ndarray of int of shape (n_rows,) or None
+        The number of each row's group, `UNKNOWN` where it has no name; None where no groups were given.
 
     Returns
     -------
@@ -267,7 +282,7 @@ def find_twins(
     sizes = [len(table)]
     if sizes[0] >= 2 * FEW_AMONG:
         sizes.append(FEW_AMONG)
-    whole = _Sample(table, labels, fold_of_row, trained)
+    whole = _Sample(table, labels, fold_of_row, trained, group)
     samples = [whole.take_first(size) for size in sizes]
     found = [one.find_twins() for one in samples]
     if not any(found):
@@ -312,22 +327,35 @@ class _Sample:
     labels: NDArray[np.uint32]
     fold_of_row: NDArray[np.intp]
     trained: NDArray[np.bool_]
+    group: NDArray[np.intp] | None = None
 
     def take_first(self, n_rows: int) -> _Sample:
         """Return the first rows, which are as good as drawn at random."""
         numbers = np.asfortranarray(self.table.numbers[:n_rows])
         table = ComparedRows(numbers, self.table.encoder, self.table.columns)
-        return _Sample(table, self.labels[:n_rows], self.fold_of_row[:n_rows], self.trained[:, :n_rows])
+        group = None if self.group is None else self.group[:n_rows]
+        return _Sample(table, self.labels[:n_rows], self.fold_of_row[:n_rows], self.trained[:, :n_rows], group)
 
     def take_columns(self, columns: Sequence[int]) -> _Sample:
         """Return all rows, by some of the columns."""
         return replace(self, table=self.table.take_columns(columns))
 
     @cached_property
+    def n_sisters(self) -> NDArray[np.intp]:
+        """The number of other rows in the group of each row, 0 where its name is not known."""
+        if self.group is None:
+            return np.zeros(len(self.table), dtype=np.intp)
+        sizes = np.bincount(self.group[self.group != UNKNOWN], minlength=1)
+        return np.where(self.group == UNKNOWN, 0, sizes[self.group] - 1)
+
+    @cached_property
     def neighbours(self) -> _Neighbours | None:
         """The nearest neighbours of some rows; None where no row is judged, or nothing tells rows apart."""
         n_nearest = min(MOST_NEIGHBOURS, len(self.table) // ROWS_PER_NEIGHBOUR)
-        asked = np.flatnonzero(self.fold_of_row >= 0)[:MOST_ASKED]
+        may_leak = self.fold_of_row >= 0
+        if self.group is not None:
+            may_leak &= (self.n_sisters > 0) | (self.group == UNKNOWN)
+        asked = np.flatnonzero(may_leak)[:MOST_ASKED]
         if not len(asked) or not self.table.places[0].shape[1]:
             return None
         squares, near = self.table.find_nearest(asked, np.arange(len(self.table)), n_nearest)
@@ -364,6 +392,8 @@ class _Sample:
         spans_class = jump_place + 2 > MOST_SHARE_OF_CLASS * np.bincount(labels)[labels[asked]]
         is_twin = is_before & self.trained[self.fold_of_row[asked][:, None], near]
         has_twin = (jump >= LEAST_JUMP) & is_rare & ~spans_class & is_twin.any(axis=1)
+        if not self._are_as_near_as_sisters(is_twin[has_twin], asked[has_twin], near[has_twin]):
+            has_twin &= self.n_sisters[asked] == 0
         share = float(has_twin.mean())
         if share < LEAST_SHARE:
             return None
@@ -380,6 +410,18 @@ class _Sample:
         pairs_beyond = np.column_stack([asked[rows], near[rows, jump_place[rows] + 1]])
         return Twins(share, disagreement, disagreement_beyond, pairs, pairs_beyond)
 
+    def _are_as_near_as_sisters(
+        self, is_twin: NDArray[np.bool_], rows: NDArray[np.intp], near: NDArray[np.intp]
+    ) -> bool:
+        """Tell whether the twins of some rows are about as near as rows of their groups."""
+        n_sisters = self.n_sisters[rows]
+        if self.group is None or not n_sisters.any():
+            return True
+        is_sister = (self.group[near] == self.group[rows][:, None]) & (n_sisters > 0)[:, None]
+        farther_sisters = n_sisters[:, None] - np.cumsum(is_sister, axis=1)
+        n_nearer = (is_twin * farther_sisters).sum(axis=1)[n_sisters > 0]
+        return bool(np.mean(n_nearer / (is_twin.sum(axis=1) * n_sisters)[n_sisters > 0]) >= LEAST_NEARER)
+
 
 class _Neighbours(NamedTuple):
     """Some rows, their nearest neighbours in order, and the distances to these."""
@@ -392,10 +434,10 @@ class _Neighbours(NamedTuple):
 def _find_twins_by_fewer_columns(sample: _Sample) -> Twins | None:
     """Look for near twins without the columns that keep neighbours apart most, more and more of them."""
     apart = sample.measure_columns()
-    least = max(LEAST_COLUMNS, (len(apart) + 1) // 2)
     # Rows that agree in a few categories or small whole numbers do so by chance, and would look like twins once other
     # columns are left out: the first columns to be left out are all those of categories and of few values.
     columns = [column for column in apart if not _is_coarse(sample.table, column)]
+    least = max(LEAST_COLUMNS, (len(columns) + 1) // 2)
     for _ in range(1 + MOST_REMOVALS):
         if len(columns) < least:
             return None

@@ -10,6 +10,7 @@ import numpy as np
 from untwist.audit.findings import Findings, count_finds
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason, describe_value
+from untwist.data.twins import HOW_MANY_UNKNOWN
 from untwist.display import format_probability
 from untwist.report import charts
 from untwist.report.markup import (
@@ -169,7 +170,9 @@ def _introduce(findings: Findings, n_held: int) -> str:
     words = "The rows that were asked for" if findings.asked_for else by_doubt
     number = count_finds(findings.audit, findings.suspects)
     words += f", the most doubtful first. Of these {n_suspects:,} "
-    if findings.audit.noise.found:
+    if findings.audit.tells_only_some:
+        words += f"some are likely wrong; {HOW_MANY_UNKNOWN}."
+    elif findings.audit.noise.found:
         words += f"about {number:,.0f} are expected to be wrong."
     else:
         words += (
@@ -184,6 +187,8 @@ def _introduce(findings: Findings, n_held: int) -> str:
 def _write_expectation(findings: Findings) -> str:
     audit = findings.audit
     suspects = findings.suspects
+    if audit.tells_only_some:
+        return ""
     steps = [k for k in (10, 50, 100, 500, 1000, 5000) if k < len(suspects)] + [len(suspects)]
     finds = [count_finds(audit, suspects[:k]) for k in steps]
     up_to = "" if audit.noise.found else "up to "

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from untwist.audit.findings import MOST_TRAINED_AGAIN, Findings, TrainingFacts, count_finds
 from untwist.audit.labels import LabelAudit
+from untwist.audit.slices import Slice
 from untwist.data.twins import HOW_MANY_UNKNOWN, NOTHING_KNOWN
 from untwist.display import format_probability
 from untwist.model import Candidate
@@ -65,13 +66,15 @@ def write_summary(findings: Findings, row_name: str) -> str:
     number, words = _write_headline(findings)
     mood = "" if audit.noise.found else " calm" if _is_clean(findings) else " open"
     worth = f"{_say_how_many(audit, suspects)} of them truly wrong" if len(suspects) else "no suspects"
+    if audit.tells_only_some and len(suspects):
+        worth = "how many of them are wrong cannot be told"
     wrong = ("expected wrong", f"{rate * n:,.0f}", f"between {low * n:,.0f} and {high * n:,.0f}")
     if not audit.noise.found:
         low = 0.0
         high = audit.highest_share
         reason = "more in some parts than in others" if findings.is_uneven else "no noise was found"
         wrong = ("may be wrong", f"0 to {math.ceil(high * n):,}", reason)
-    if audit.noise.found and not audit.tells_how_many:
+    if audit.tells_only_some:
         wrong = ("wrong", "at least some", "how many cannot be told")
     if audit.hidden_source is not None:
         high = audit.highest_share
@@ -85,9 +88,11 @@ def write_summary(findings: Findings, row_name: str) -> str:
         ("to review", f"{len(suspects):,}", worth),
     ]
     boxes = "".join(f"<div><dt>{name}</dt><dd><b>{one}</b> <span>{note}</span></dd></div>" for name, one, note in tiles)
-    picture = charts.draw_waffle(
-        (rate, low, high), f"A hundred squares for a hundred labels: between {low:.0%} and {high:.0%} of them are wrong"
-    )
+    figure = ""
+    if not audit.tells_only_some:
+        described = f"A hundred squares for a hundred labels: between {low:.0%} and {high:.0%} of them are wrong"
+        picture = charts.draw_waffle((rate, low, high), described)
+        figure = write_figure(picture, "A hundred labels. Full colour: wrong; faint: perhaps.")
     to_do = [
         *_point_to_judge(audit),
         *_point_to_sources(findings),
@@ -97,8 +102,7 @@ def write_summary(findings: Findings, row_name: str) -> str:
     steps = "".join(f"<li>{step}</li>" for step in to_do)
     return (
         f'<div class=hero><div><p class="verdict{mood}">{number}</p><p class=lead>{words}</p></div>'
-        + write_figure(picture, "A hundred labels. Full colour: wrong; faint: perhaps.")
-        + f"</div><dl class=tiles>{boxes}</dl><h3>What to do next</h3><ol class=steps>{steps}</ol>"
+        f"{figure}</div><dl class=tiles>{boxes}</dl><h3>What to do next</h3><ol class=steps>{steps}</ol>"
     )
 
 
@@ -116,7 +120,7 @@ def _write_headline(findings: Findings) -> tuple[str, str]:
     if audit.noise.found and audit.noise.is_given:
         words = f"of the {n:,} labels are wrong, if the noise rates that were given are right."
         return format_percent(rate), words + as_source
-    if audit.noise.found and not audit.tells_how_many:
+    if audit.tells_only_some:
         return "At least some", f"of the {n:,} labels are wrong; {HOW_MANY_UNKNOWN}.{as_source}"
     if audit.noise.found:
         sure = f"We are 95&nbsp;% sure that it is between {format_percent(low)} and {format_percent(high)}."
@@ -202,14 +206,20 @@ def _point_to_slices(findings: Findings) -> list[str]:
     slices = [one for one in findings.slices if hidden is None or one.column != hidden.column]
     if not slices:
         return []
+    only_some = findings.audit.tells_only_some
     places = "; ".join(
         f"<b>{for_page(name_column(one.column), 40)} is {for_page(one.where, 60)}</b> "
-        f"({format_interval((one.share_wrong, one.low, one.high))} of {one.rows:,} rows)"
+        f"({_write_share(one, only_some=only_some)}{one.rows:,} rows)"
         for one in slices[:MOST_STANDING_OUT]
     )
     more = f"; and in {len(slices) - MOST_STANDING_OUT:,} more parts" if len(slices) > MOST_STANDING_OUT else ""
     words = '<a href="#noise">look wrong more often</a> (or are much harder to tell)'
     return [f"Labels {words} where {places}{more}: look there first."]
+
+
+def _write_share(one: Slice, *, only_some: bool) -> str:
+    """The share of wrong labels in a part, before its rows; nothing where no share can be told."""
+    return "" if only_some else f"{format_interval((one.share_wrong, one.low, one.high))} of "
 
 
 def _say_how_many(audit: LabelAudit, rows: NDArray[np.intp]) -> str:
@@ -242,11 +252,19 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
         until_then = " Until then the model can be used as it is"
         until_then += ": it allows for the noise." if findings.training.untwists else "."
     many = f"{_say_how_many(audit, suspects[:k])} of the labels there may be wrong, or none"
-    if audit.noise.found:
+    again = []
+    if audit.tells_only_some:
+        again = [
+            "First audit the labels once more, and say which rows belong together: then it shows how many are wrong."
+        ]
+        many = "some of the labels there are likely wrong"
+        until_then = ""
+    elif audit.noise.found:
         nearly_all = audit.expect_wrong(suspects[:k]) >= k - 0.5
         number = "nearly all" if nearly_all else f"{_say_how_many(audit, suspects[:k])} of"
         many = f"{number} the labels there are expected to be truly wrong"
     return [
+        *again,
         f'Look at {first} of the <a href="#review">list</a>: {many}.',
         "Decide there: relabel what is wrong, keep what is right (hard cases are worth having), and save it all.",
         "<code>untwist apply</code> changes the labels that were decided on.",
@@ -270,6 +288,23 @@ def write_noise(findings: Findings) -> str:
     str
         HTML.
     """
+    audit = findings.audit
+    parts = [f"<p>{_write_certainty(findings)}</p>"]
+    if audit.tells_only_some:
+        parts.append(
+            f"<p>No share of wrong labels is told, of all or of one class: {HOW_MANY_UNKNOWN}, where wrong labels look "
+            "right; audit the labels once more, and say which rows belong together.</p>"
+        )
+    else:
+        parts += [_write_true_rates(audit), _write_matrix(audit), _write_rates(findings), _write_confusions(findings)]
+    parts.append(_write_slices(findings))
+    if not np.all(audit.weight == 1):
+        parts.append("<p class=aside>Shares count each row with its sample weight.</p>")
+    return "".join(parts)
+
+
+def _write_rates(findings: Findings) -> str:
+    """Which share of the rows of each given label bears it wrongly, as a chart and a table."""
     audit = findings.audit
     labels = audit.classes.tolist()
     shares = [audit.rate_by_label[label] for label in labels]
@@ -297,16 +332,7 @@ def write_noise(findings: Findings) -> str:
     if not audit.noise.found:
         alike = " that is the same everywhere" if findings.is_uneven else ""
         caption += f" No noise{alike} was found: this is what would fit if there were some."
-    parts = [
-        f"<p>{_write_certainty(findings)}</p>",
-        _write_true_rates(audit),
-        _write_matrix(audit),
-        place_beside(write_figure(chart, caption), table),
-    ]
-    parts += [_write_confusions(findings), _write_slices(findings)]
-    if not np.all(audit.weight == 1):
-        parts.append("<p class=aside>Shares count each row with its sample weight.</p>")
-    return "".join(parts)
+    return place_beside(write_figure(chart, caption), table)
 
 
 def _write_certainty(findings: Findings) -> str:
@@ -410,11 +436,12 @@ def _write_confusions(findings: Findings) -> str:
 
 
 def _write_slices(findings: Findings) -> str:
+    only_some = findings.audit.tells_only_some
     lines = [
         [
             f"{for_page(name_column(one.column), 40)} is {for_page(one.where, 60)}",
             f"{one.rows:,}",
-            format_interval((one.share_wrong, one.low, one.high)),
+            *([] if only_some else [format_interval((one.share_wrong, one.low, one.high))]),
             f"{one.p_value:.1g}",
         ]
         for one in findings.slices[:MOST_PARTS]
@@ -422,7 +449,7 @@ def _write_slices(findings: Findings) -> str:
     return (
         write_table(
             "Where labels look wrong more often (or are much harder to tell)",
-            ["rows where", "rows", "wrong", "p-value"],
+            ["rows where", "rows", *([] if only_some else ["wrong"]), "p-value"],
             lines,
         )
         if lines

@@ -7,6 +7,7 @@ import math
 from untwist.audit.findings import Findings
 from untwist.audit.sources import Disagreement, SourceQuality
 from untwist.audit.words import LEAST_REPEATED
+from untwist.data.twins import HOW_MANY_UNKNOWN
 from untwist.report import charts
 from untwist.report.markup import format_interval, format_percent, place_beside, write_figure, write_table
 from untwist.text import clip, for_page
@@ -44,7 +45,7 @@ def write_sources(findings: Findings) -> str:
         [
             f"<p>{_introduce(findings)}</p>",
             _write_advice(findings),
-            place_beside(_draw(findings), _write_table(findings)),
+            "" if findings.audit.tells_only_some else place_beside(_draw(findings), _write_table(findings)),
             _write_disagreements(findings.disagreements),
         ]
     )
@@ -54,10 +55,12 @@ def _introduce(findings: Findings) -> str:
     audit = findings.audit
     n_sources = len(findings.sources)
     words = f"The labels come from {n_sources:,} sources" if n_sources > 1 else "The labels come from one source"
-    words += (
-        ". The share of wrong labels is estimated for each; where a source has few labels, it is drawn towards that of "
-        "the others."
-    )
+    words += "."
+    if not audit.tells_only_some:
+        words += (
+            " The share of wrong labels is estimated for each; where a source has few labels, it is drawn towards that "
+            "of the others."
+        )
     if audit.share_repeated >= LEAST_REPEATED:
         words += (
             f" An item has {audit.labels_per_item:.2g} labels on average: what it truly is follows from its features "
@@ -80,14 +83,16 @@ def _write_advice(findings: Findings) -> str:
         in_common = ""
         if audit.noise.found and audit.tells_how_many:
             in_common = f": of the labels of all {format_interval(audit.noise_rate)} are wrong"
-        return f"<p>No source stands out{in_common}. What the lines below differ by may be chance.</p>"
-    lines = [_advise(one) for one in bad[:MOST_TOLD]]
+        below = "" if audit.tells_only_some else " What the lines below differ by may be chance."
+        return f"<p>No source stands out{in_common}.{below}</p>"
+    lines = [_advise(one, only_some=findings.audit.tells_only_some) for one in bad[:MOST_TOLD]]
     if len(bad) > MOST_TOLD:
         lines.append(f"<li>{len(bad) - MOST_TOLD:,} more sources stand out.</li>")
     return f"<h3>What to do</h3><ul class=steps>{''.join(lines)}</ul>"
 
 
-def _advise(one: SourceQuality) -> str:
+def _advise(one: SourceQuality, *, only_some: bool) -> str:
+    """What to do about a source; without shares where only some labels are known to be wrong."""
     name = for_page(one.name, 40)
     share = format_interval((one.share_wrong, one.low, one.high))
     others = "" if math.isnan(one.others) else f"; of the others {format_percent(one.others)}"
@@ -98,6 +103,8 @@ def _advise(one: SourceQuality) -> str:
         worst, *limits = one.worst_class
         share = format_interval((limits[0], limits[1], limits[2]))
         words += f" Most of all it mislabels what is truly <b>{for_page(worst, 40)}</b>, {share} of it."
+    if only_some:
+        words = f"Labels of <b>{name}</b> are wrong more often than those of the others; {HOW_MANY_UNKNOWN}."
     if one.is_mostly_wrong:
         return f"<li>{words} Most of what it says is wrong: ask whether its classes were mixed up.</li>"
     return f"<li>{words} Review them first, or leave them out; and ask there how labels are given.</li>"
