@@ -692,10 +692,11 @@ def test_twins_are_looked_for_among_rows_that_train_and_rows_that_are_judged(tab
     monkeypatch.setattr(training_data, "draw_rows", lambda *_: np.array([3, 60, 90, 115]))
     monkeypatch.setattr(training_data, "find_twins", lambda *arguments: told.append(arguments))
     assert data.find_twins() is None
-    ((_, labels, fold, trained),) = told
+    ((_, labels, fold, trained, group),) = told
     np.testing.assert_array_equal(labels, data.rows.labels[[3, 60, 90, 115]])
     assert fold.tolist() == [1, 0, -1, -1]  # Two of them are judged by nobody.
     assert trained.tolist() == [[True, False, False, False], [False, True, True, False]]
+    assert group is None
 
 
 def test_twins_are_looked_for_where_folds_are_ours(table):
