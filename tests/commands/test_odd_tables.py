@@ -14,7 +14,7 @@ from untwist import PILBoostClassifier, save
 from untwist.commands import sheets
 from untwist.commands.blocks import SheetInBlocks
 from untwist.commands.columns import prepare
-from untwist.data import batches
+from untwist.data import arrow_files, batches
 from untwist.data.batches import Batches
 
 pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
@@ -388,11 +388,48 @@ def test_a_parquet_file_with_fewer_rows_than_it_says_is_refused_in_both_ways(fol
     untwist(capsys, "train", "good.csv", "--label", "y")
     make_frame().to_parquet("t.parquet", index=False)
     n_rows = len(make_frame())
-    says = SimpleNamespace(num_rows=n_rows + 1, num_row_groups=1, row_group=lambda group: says)
-    monkeypatch.setattr(parquet.ParquetFile, "metadata", says)
+    declare_rows(monkeypatch, parquet, n_rows + 1, [n_rows + 1])
     for blocks in ([], ["--blocks"]):
         status, out, err = untwist(capsys, "predict", "model.untwist", "t.parquet", *blocks)
         assert (status, f"it says that it has {n_rows + 1} rows, and has {n_rows}" in err) == (1, True), (out, err)
+
+
+def declare_rows(monkeypatch, parquet, in_all, in_groups):
+    """Let every file of Parquet declare so many rows, in all and in its groups."""
+    groups = [SimpleNamespace(num_rows=size) for size in in_groups]
+    metadata = SimpleNamespace(num_rows=in_all, num_row_groups=len(groups), row_group=groups.__getitem__)
+    monkeypatch.setattr(parquet.ParquetFile, "metadata", metadata)
+
+
+@pytest.mark.parametrize("sizes", [[-1], [40, 0], [-10, 130], [], [61, 60]])
+def test_a_parquet_file_whose_groups_of_rows_say_other_numbers_is_refused_in_both_ways(
+    folder, capsys, monkeypatch, sizes
+):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    make_frame().to_csv("good.csv", index=False)
+    untwist(capsys, "train", "good.csv", "--label", "y")
+    make_frame().to_parquet("t.parquet", index=False)
+    declare_rows(monkeypatch, parquet, 120, sizes)
+    words = f"it says that it has 120 rows, and its groups of rows say {sum(sizes)}"
+    for blocks in ([], ["--blocks"]):
+        status, out, err = untwist(capsys, "predict", "model.untwist", "t.parquet", *blocks)
+        assert (status, words in err) == (1, True), (out, err)
+
+
+def test_lists_in_a_parquet_file_have_any_number_of_values_a_row(folder):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"x": [1.0, 2.0, 3.0], "several": [[1, 2], [], [3, 4]], "pair": [{"u": 1, "v": [2, 3]}] * 3})
+    parquet.write_table(table, "t.parquet")
+    assert arrow_files.read_parquet(folder / "t.parquet").equals(table)
+
+
+def test_blocks_of_many_small_groups_of_rows_are_read(folder):
+    pytest.importorskip("pyarrow.parquet")
+    frame = make_frame()
+    frame.to_parquet("t.parquet", index=False, row_group_size=7)
+    tables = list(arrow_files.read_blocks(folder / "t.parquet", list(frame.columns), 10))
+    assert sum(table.num_rows for table in tables) == len(frame)
+    assert max(table.num_rows for table in tables) <= 14
 
 
 # ---- CSV that cannot be a table, and columns that are not what they were ----

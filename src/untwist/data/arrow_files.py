@@ -35,8 +35,9 @@ UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 BAD_TEXT = re.compile(r"Invalid UTF8 sequence at string index (\d+)")
 #: Texts have any length: a block of rows that hold some ends at so many bytes.
 MOST_BLOCK_BYTES = 1 << 28
-#: Rows with texts are read so many at a time.
+#: Rows are read so many at a time, those with texts and those without.
 ROWS_WITH_TEXT = 1 << 14
+ROWS_WITHOUT_TEXT = 1 << 18
 
 
 def import_pyarrow() -> tuple[Any, Any]:
@@ -90,7 +91,7 @@ def name_faults(path: Path) -> Iterator[None]:
 
 
 def open_parquet(path: Path) -> Any:
-    """Open a Parquet file; raise an UnreadableFile where it is of another kind.
+    """Open a Parquet file; raise an UnreadableFile where it is of another kind, or contradicts itself.
 
     Parameters
     ----------
@@ -105,11 +106,17 @@ def open_parquet(path: Path) -> Any:
     if not path.exists():
         raise UnreadableFile(f"{path} does not exist")
     with name_faults(path):
-        return parquet.ParquetFile(path)
+        file = parquet.ParquetFile(path)
+        try:
+            _check_group_sizes(file.metadata)
+        except ValueError:
+            file.close()
+            raise
+        return file
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> Any:
-    """Read all rows of a Parquet file, checked.
+    """Read all rows of a Parquet file, checked, as blocks of rows are: pyarrow's other way takes other damaged files.
 
     Parameters
     ----------
@@ -122,11 +129,12 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> Any:
     -------
     pyarrow.Table
     """
-    with open_parquet(path) as file, name_faults(path):
-        table = file.read(columns)
-        _check_row_count(file, table.num_rows)
-        # pyarrow reads "a.b" too where "a" is asked for.
-        return check_table(_set_file_metadata(file, table if columns is None else table.select(columns)))
+    pyarrow, _ = import_pyarrow()
+    with open_parquet(path) as file:
+        schema = file.schema_arrow
+    blocks = [*read_blocks(path, columns, ROWS_WITHOUT_TEXT)]
+    empty = schema.empty_table() if columns is None else schema.empty_table().select(columns)
+    return pyarrow.concat_tables(blocks) if blocks else empty
 
 
 def read_feather(path: Path) -> Any:
@@ -148,15 +156,15 @@ def read_feather(path: Path) -> Any:
         return check_table(feather.read_table(path, memory_map=False))
 
 
-def read_blocks(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
+def read_blocks(path: Path, columns: list[str] | None, n_rows: int) -> Iterator[Any]:
     """Read a Parquet file in blocks of rows, each of them checked.
 
     Parameters
     ----------
     path : Path
         The file.
-    columns : list of str
-        The columns to read.
+    columns : list of str or None
+        The columns to read, by default all.
     n_rows : int
         The rows of a block, at most; fewer where their texts are long.
 
@@ -167,12 +175,16 @@ def read_blocks(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
     pyarrow, _ = import_pyarrow()
     first = 0
     with open_parquet(path) as file, name_faults(path):
-        is_numeric = all(pyarrow.types.is_primitive(file.schema_arrow.field(name).type) for name in columns)
+        schema = file.schema_arrow
+        read = schema if columns is None else [schema.field(name) for name in columns]
+        is_numeric = all(pyarrow.types.is_primitive(field.type) for field in read)
         rows_at_once = n_rows if is_numeric else min(n_rows, ROWS_WITH_TEXT)
         for groups in _group_rows(file.metadata, n_rows):
             batches = file.iter_batches(rows_at_once, row_groups=groups, columns=columns)
             for joined in _join_batches(batches, n_rows):
-                table = pyarrow.Table.from_batches(joined).select(columns)
+                table = pyarrow.Table.from_batches(joined)
+                # pyarrow reads "a.b" too where "a" is asked for.
+                table = table if columns is None else table.select(columns)
                 yield check_table(_set_file_metadata(file, table), first)
                 first += table.num_rows
         _check_row_count(file, first)
@@ -182,6 +194,13 @@ def _set_file_metadata(file: Any, table: Any) -> Any:
     """Give a table the metadata of pandas that the schema of its file has, so that both ways of reading agree."""
     # A table without columns would forget how many rows it has.
     return table.replace_schema_metadata(file.schema_arrow.metadata) if table.num_columns else table
+
+
+def _check_group_sizes(metadata: Any) -> None:
+    """Raise a ValueError where groups of rows declare other numbers than the file: blocks are cut by what they say."""
+    sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    if min(sizes, default=0) < 0 or sum(sizes) != metadata.num_rows:
+        raise ValueError(f"it says that it has {metadata.num_rows} rows, and its groups of rows say {sum(sizes)}")
 
 
 def _check_row_count(file: Any, n_rows: int) -> None:
