@@ -2,7 +2,7 @@
 
 `python -m reliability.records` writes docs/reliability.md; a test holds the page and the records together. Whatever
 failed is not recorded: figures of a run with failing tests say nothing. `python -m reliability.records --code` prints
-the name that the code of this checkout has in its records.
+the names that the code of this checkout has in its records.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ INTRODUCTION = """\
 
 What was done to break untwist, what was found, and how to do it again. Each section is the record that a program in
 `reliability/` or a make target left; `SECURITY.md` says what foreign bytes can and cannot do.
-A section ends with the name of the code that it was measured on, `src/untwist` and `cpp`:
-`python -m reliability.records --code` prints that of a checkout."""
+A section ends with the name of the code that it was measured on: `src/untwist` and `cpp`, or the compiled core in `cpp`
+where that alone is looked at. `python -m reliability.records --code` prints both names of a checkout."""
+CORE = ("cpp",)
+PACKAGE = ("src/untwist", *CORE)
 
 
-def name_code(root: Path = ROOT) -> str:
+def name_code(root: Path = ROOT, folders: tuple[str, ...] = PACKAGE) -> str:
     """Twelve letters that differ wherever a file of the package or of its compiled core does."""
     contents = hashlib.sha256()
-    files = [file for folder in ("src/untwist", "cpp") for file in (root / folder).rglob("*") if file.suffix in SOURCES]
+    files = [file for folder in folders for file in (root / folder).rglob("*") if file.suffix in SOURCES]
     for file in sorted(files):
         contents.update(f"{file.relative_to(root).as_posix()}\0{file.stat().st_size}\0".encode())
         contents.update(file.read_bytes())
@@ -98,6 +100,6 @@ def _format_time(seconds: float) -> str:
 
 if __name__ == "__main__":
     if "--code" in sys.argv:
-        print(name_code())
+        print(f"package {name_code()}, core {name_code(folders=CORE)}")
     else:
         PAGE.write_text(render(read_all()), encoding="utf-8")
