@@ -30,7 +30,7 @@ LARGEST_COUNT = 2**31 - 1
 
 
 def check_numbers(name: str, value: ArrayLike) -> Array:
-    """Return a number or several, of any shape, as an array.
+    """Return a real number or several, of any shape, as an array.
 
     Parameters
     ----------
@@ -50,11 +50,11 @@ def check_numbers(name: str, value: ArrayLike) -> Array:
     array([1., 2.])
     """
     try:
-        if value is None:
+        if value is None or np.iscomplexobj(value):
             raise TypeError
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers, got {value!r}") from error
+        raise ValueError(f"{name} must be numbers, got {value!r:.100}") from error
 
 
 def check_probabilities(name: str, value: ArrayLike) -> Array:
@@ -134,7 +134,7 @@ def check_real(name: str, value: Any, *, low: float = -math.inf, open_low: bool 
         The number.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise ValueError(f"{name} must be a number, got {value!r}")
+        raise ValueError(f"{name} must be a number, got {value!r:.100}")
     try:
         number = float(value)
     except OverflowError as error:
@@ -254,7 +254,7 @@ def check_count(name: str, value: Any, low: int = 1, high: int | None = None) ->
     ValueError: n_estimators must be an integer >= 1, got 2.5
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or int(value) < low:
-        raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
+        raise ValueError(f"{name} must be an integer >= {low}, got {value!r:.100}")
     if high is not None and int(value) > high:
         raise ValueError(f"{name} must be at most {high}, got {value!r}")
     return min(int(value), LARGEST_COUNT)

@@ -24,10 +24,18 @@ def test_numbers_become_floats_of_any_shape():
     assert math.isnan(check_numbers("x", math.nan))
 
 
-@pytest.mark.parametrize("bad", [None, "one", [1, [2]], object()])
+@pytest.mark.parametrize("bad", [None, "one", [1, [2]], object(), 1j, [0.5 + 1j], np.ones(2) * 1j])
 def test_what_is_no_number_is_refused(bad):
     with pytest.raises(ValueError, match="x must be numbers"):
         check_numbers("x", bad)
+
+
+def test_messages_do_not_print_whole_arrays():
+    many = np.full(900, "many")
+    for check in (check_numbers, check_real, check_count):
+        with pytest.raises(ValueError, match="x must be") as caught:
+            check("x", many)
+        assert len(str(caught.value)) < 150
 
 
 def test_both_ends_are_probabilities_and_the_first_that_is_none_is_named():
