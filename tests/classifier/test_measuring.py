@@ -9,6 +9,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, get_scorer, log_lo
 from helpers.small_fits import draw_sample, make_model
 from untwist import PILBoostClassifier
 from untwist.batches import Batches
+from untwist.boosting.measuring import read_metric
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.files import dumps, loads
 
@@ -397,6 +398,27 @@ def test_a_function_that_cannot_take_probabilities_is_named_with_what_it_is_give
         ValueError, match=r"eval_metric=accuracy_score failed: .* given y and probabilities .*'accuracy'"
     ):
         make_model(eval_metric=accuracy_score).fit(X, y, X_val=X, y_val=y)
+
+
+def takes_weight_third(y, p, w):
+    return "m", 0.5, True
+
+
+def test_a_function_of_other_arguments_is_named_with_what_it_may_take():
+    with pytest.raises(ValueError, match=r"weight_third must take labels and .* sample_weight: .*; got \(y, p, w\)"):
+        read_metric(takes_weight_third)
+    with pytest.raises(ValueError, match="eval_metric=<lambda> must take labels and probabilities"):
+        read_metric(lambda y: 0.5)
+    for takes in (lambda *_, weight: 0.5, lambda y, p, sample_weight=None: 0.5, max, Ridge().score):
+        assert read_metric(takes).function is takes
+
+
+def test_what_a_metric_returns_is_shown_in_short():
+    X, y = draw_sample()
+    for metric in (lambda y, p: ("m", p, True), lambda y, p: ("m", 0.5, p)):
+        with pytest.raises(ValueError, match="eval_metric=<lambda>") as caught:
+            make_model(eval_metric=metric).fit(X, y, X_val=X, y_val=y)
+        assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("one", [1, np.int64(1)])

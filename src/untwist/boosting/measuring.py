@@ -124,7 +124,7 @@ class Metric:
             return self._check(found, higher_is_better=True)
         posterior = answers.predict_proba(scores)
         posterior = posterior[:, 1] if posterior.shape[1] == 2 else posterior
-        by_name = next((name for name in ("sample_weight", "weight") if _takes(self.function, name)), None)
+        by_name = _find_weight_name(self.function)
         options = {} if by_name is None else {by_name: weight}
         try:
             found = self.function(y, posterior, **options)
@@ -140,7 +140,7 @@ class Metric:
             if not isinstance(name, str) or not _is_truth_value(higher_is_better):
                 raise ValueError(
                     f"eval_metric={self.name} must return (name, value, is_higher_better) as text, a number and True "
-                    f"or False, got {found!r}"
+                    f"or False, got {found!r:.100}"
                 )
             return name, self._check(value, bool(higher_is_better))[1], bool(higher_is_better)
         if self.name.endswith(HIGHER_IS_BETTER):
@@ -192,7 +192,29 @@ def read_metric(given: Any) -> Metric | None:
     name = getattr(given, "__name__", type(given).__name__)
     if isinstance(given, _BaseScorer):
         return Metric(getattr(given, "_score_func", given).__name__, given, is_scorer=True)
+    _check_arguments(name, given)
     return Metric(name, given, is_scorer=False)
+
+
+def _check_arguments(name: str, function: Callable[..., Any]) -> None:
+    """Raise an error where a function does not take what it will be given."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # Some functions that are not of Python do not tell.
+    by_name = _find_weight_name(function)
+    try:
+        signature.bind("y", "posterior", **({} if by_name is None else {by_name: "weight"}))
+    except TypeError as error:
+        raise ValueError(
+            f"eval_metric={name} must take labels and probabilities, (y, p), and may take weights by the name "
+            f"sample_weight: (y, p, sample_weight=None); got {signature!s:.100}"
+        ) from error
+
+
+def _find_weight_name(function: Callable[..., Any]) -> str | None:
+    """Return by what name a function takes weights; None if it takes none."""
+    return next((name for name in ("sample_weight", "weight") if _takes(function, name)), None)
 
 
 def _is_truth_value(value: Any) -> bool:
