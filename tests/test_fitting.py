@@ -55,19 +55,19 @@ def test_each_class_keeps_what_it_had_after_so_many_rounds(lengths, earlier, cou
 
 def test_rounds_that_are_left_are_those_after_the_last_fit():
     link = ClippedLink(AlphaLoss(2.0))
-    settings = SimpleNamespace(n_rounds=7, init="prior")
+    data = SimpleNamespace(settings=SimpleNamespace(n_rounds=7, init="prior"), init_scores=None)
     previous = SimpleNamespace(link=link, init="prior", n_rounds=5)
-    assert fitting._count_rounds_left(settings, link, None) == 7
-    assert fitting._count_rounds_left(settings, link, previous) == 2
+    assert fitting._count_rounds_left(data, link, None) == 7
+    assert fitting._count_rounds_left(data, link, previous) == 2
     previous.n_rounds, previous.init = 7, None  # Older files do not say where rounds began.
-    assert fitting._count_rounds_left(settings, link, previous) == 0
+    assert fitting._count_rounds_left(data, link, previous) == 0
     for changes, message in [
         ({"n_rounds": 8}, "n_estimators must be at least the 8 rounds of the last fit, got 7"),
         ({"init": "zero"}, "goes on with init of the last fit, 'zero', got 'prior'"),
         ({"link": ClippedLink(AlphaLoss(3.0))}, "goes on with the link of the last fit"),
     ]:
         with pytest.raises(ValueError, match=message):
-            fitting._count_rounds_left(settings, link, SimpleNamespace(**vars(previous) | changes))
+            fitting._count_rounds_left(data, link, SimpleNamespace(**vars(previous) | changes))
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ __all__ = ["AlphaDecision", "Fit", "Replay", "boost_given_settings", "decide_alp
 #: Up to so many rows, boosters work side by side, each on its share of the threads; beyond, one after the other.
 MOST_ROWS_SIDE_BY_SIDE = 200_000
 
+#: What a model says of where it began if `fit` was given scores to begin at.
+GIVEN_SCORES = "init_score"
+
 #: The compiled engine rounds boosting weights to this share of the heaviest row.
 WEIGHT_ROUNDING = 2.0**-17
 
@@ -125,7 +128,7 @@ def boost_given_settings(
     decision = decide_alpha(data)
     link = settings.make_link(decision.alphas[0])
     step_size = settings.choose_step(link)
-    n_rounds_left = _count_rounds_left(settings, link, previous)
+    n_rounds_left = _count_rounds_left(data, link, previous)
     earlier = _list_earlier(previous)
     runs = _start_runs(data, link, step_size, earlier)
 
@@ -239,20 +242,37 @@ def _may_have_seen_validation(data: TrainingData, previous: FittedModel) -> bool
     return not (data.validation_was_given or holds_out_the_same)
 
 
-def _count_rounds_left(settings: Settings, link: Link, previous: FittedModel | None) -> int:
+def _count_rounds_left(data: TrainingData, link: Link, previous: FittedModel | None) -> int:
     """Return the rounds to make, after those of the model that the fit goes on from."""
+    settings = data.settings
     assert settings.n_rounds is not None  # Only a search leaves them open.
     if previous is None:
         return settings.n_rounds
     if repr(link) != repr(previous.link):
         raise ValueError(f"a warm start goes on with the link of the last fit, {previous.link!r}, got {link!r}")
-    if previous.init not in (None, settings.init):
+    _check_same_start(data, previous)
+    if previous.init not in (None, GIVEN_SCORES, settings.init):
         raise ValueError(f"a warm start goes on with init of the last fit, {previous.init!r}, got {settings.init!r}")
     if previous.n_rounds > settings.n_rounds:
         raise ValueError(
             f"n_estimators must be at least the {previous.n_rounds} rounds of the last fit, got {settings.n_rounds}"
         )
     return settings.n_rounds - previous.n_rounds
+
+
+def _check_same_start(data: TrainingData, previous: FittedModel) -> None:
+    """Raise an error where only one of two fits was given scores to begin at, as far as the earlier model tells.
+
+    It tells that it had such until it is saved to a file, and that it had none where it began at the prior: given
+    scores take the place of the prior.
+    """
+    is_given = data.init_scores is not None
+    if previous.init == GIVEN_SCORES and not is_given:
+        raise ValueError(
+            "a warm start goes on with init_score of the last fit, got none: give the same init_score again"
+        )
+    if is_given and any(ensemble.start for ensemble in previous.ensembles):
+        raise ValueError("a warm start goes on with init_score of the last fit, which had none: leave out init_score")
 
 
 def _list_earlier(previous: FittedModel | None) -> list[Ensemble] | None:
@@ -314,7 +334,7 @@ def _make_model(
         untwisting=untwisting,
         validation_rows=validation_rows,
         validation_shares=data.validation_share[validation_rows],
-        init=data.settings.init,
+        init=data.settings.init if data.init_scores is None else GIVEN_SCORES,
     )
 
 

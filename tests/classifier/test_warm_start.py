@@ -1,5 +1,7 @@
 """A warm start: later fits go on from the rounds of earlier ones, to the model of one fit."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -97,6 +99,24 @@ def test_a_warm_start_that_cannot_be():
     fresh = boost_on(fitted.set_params(warm_start=False), 3, X, y + 1)
     assert fresh.classes_.tolist() == [1, 2]
     assert fresh.n_iter_ == 3
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_warm_start_has_init_score_where_the_last_fit_had_it(classes):
+    X, y = draw_sample(classes=classes)
+    given = make_model(4).fit(X, y).decision_function(X)
+    fitted = make_model(3, warm_start=True).fit(X, y, init_score=given)
+    with pytest.raises(ValueError, match="a warm start goes on with init_score of the last fit, got none"):
+        boost_on(fitted, 8, X, y)
+    at_once = make_model(8).fit(X, y, init_score=given)
+    saved = loads(dumps(fitted))  # A file does not tell whether there was one.
+    for halves in (pickle.loads(pickle.dumps(fitted)), saved):
+        boost_on(halves, 8, X, y, init_score=given)
+        np.testing.assert_array_equal(halves.decision_function(X), at_once.decision_function(X))
+    plain = make_model(3, warm_start=True).fit(X, y)
+    for model in (plain, loads(dumps(plain))):
+        with pytest.raises(ValueError, match="a warm start goes on with init_score of the last fit, which had none"):
+            boost_on(model, 8, X, y, init_score=given)
 
 
 def test_a_warm_start_of_the_reference_engine_goes_on():
