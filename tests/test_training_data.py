@@ -212,6 +212,7 @@ def test_columns_are_drawn_by_weights_that_are_numbers(table):
         ([1, -1, 1], "must be finite and non-negative, not all 0"),
         ([1, np.inf, 1], "must be finite and non-negative, not all 0"),
         ([1, np.nan, 1], "must be finite and non-negative, not all 0"),
+        (np.ones(3) * 1j, "feature_weights must be numbers, got"),
     ]:
         with pytest.raises(ValueError, match=message):
             find(odd)
@@ -253,6 +254,7 @@ def test_scores_to_begin_at_are_a_column_for_each_booster():
         ({"training": [1, 2, 3], "n_boosters": 2}, r"init_score must have the shape \(3, 2\), got \(3,\)"),
         ({"training": [[1], [2], [3]], "n_boosters": 2}, r"must have the shape \(3, 2\), got \(3, 1\)"),
         ({"training": [[1, 2]] * 3}, r"init_score must have the shape \(3,\), got \(3, 2\)"),
+        ({"training": np.array([1, 2, 3]) + 1j}, r"init_score must be numbers, got array\(\[1.\+1.j"),
         ({"training": [1, np.inf, 3]}, "init_score must be finite, got inf"),
         ({"training": [1, 2, 3], "validation": [np.nan], "n_validation": 1}, "init_score_val must be finite, got nan"),
         ({"training": [1, 2, 3], "workers": Pair()}, "init_score must be None in a distributed fit"),

@@ -33,7 +33,7 @@ from untwist.data import tables
 from untwist.data.batches import Batches, Encoded
 from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
-from untwist.data.folds import mix_bits, split_items_into_folds
+from untwist.data.folds import count_different_rows, mix_bits, split_items_into_folds
 from untwist.data.groups import (
     OwnFolds,
     RowGroups,
@@ -355,8 +355,10 @@ class TrainingData:
                 folds = split_items_into_folds(
                     contents.hashes(), label_sources.items, rows.labels, rows.weight, settings.cv, seed
                 )
+                _check_enough_for_folds(settings.cv, folds, contents, rows, "items")
             else:
                 folds = settings.engine.make_folds(contents, rows, settings.cv, seed)
+                _check_enough_for_folds(settings.cv, folds, contents, rows, "rows" if groups is None else "groups")
         datasets: tuple[Dataset, ...] = (contents,)
         fold_numbers: tuple[NDArray[np.float32], ...] = ()
         if coding is not None:
@@ -847,7 +849,7 @@ class _TrainingTable:
                 f"feature_weights must be {self.encoder.n_features} numbers, one per column, got shape {weights.shape}"
             )
         if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-            raise ValueError(f"feature_weights must be finite and non-negative, not all 0, got {given!r}")
+            raise ValueError(f"feature_weights must be finite and non-negative, not all 0, got {given!r:.100}")
         return tuple(weights.tolist())
 
 
@@ -871,6 +873,23 @@ def _check_review_allowed(
             "reviewed must be None with settings that estimate no noise, as what a known label is worth depends on it: "
             'leave alpha="auto" and noise_rates="auto", and take no other loss, estimator or engine than those that '
             f"grow trees, {instead}"
+        )
+
+
+def _check_enough_for_folds(n_folds: int, folds: Array, contents: Dataset, rows: Rows, dealt_out: str) -> None:
+    """Raise an error where there are too few rows, groups or items for a number of folds other than the default."""
+    n_filled = len(folds)
+    if n_folds in (N_FOLDS, n_filled):
+        return
+    if dealt_out != "rows":
+        raise ValueError(
+            f"cv must be at most the number of different {dealt_out}, {n_filled}, got {n_folds}: take fewer folds"
+        )
+    by_class = count_different_rows(contents.hashes(), rows.labels, rows.weight)
+    if n_folds > by_class.max():
+        raise ValueError(
+            f"cv must be at most the number of different rows of the largest class, {by_class.max()} of "
+            f"{by_class.sum()}, got {n_folds}: take fewer folds"
         )
 
 

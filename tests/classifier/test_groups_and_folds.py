@@ -201,6 +201,30 @@ def test_what_makes_no_folds_is_refused(cv):
         PILBoostClassifier(**QUICK, cv=cv).fit(X, y)
 
 
+def test_more_folds_than_there_are_rows_groups_or_items_are_refused(patients):
+    X, y = make_noisy_rows(60)
+    most = int(np.bincount(y).max())
+    assert len(collect(X, y, cv=most).folds) == most
+    with pytest.raises(ValueError, match=f"cv must be at most .* rows of the largest class, {most} of 60, got 1000"):
+        PILBoostClassifier(**QUICK, cv=1000).fit(X, y)
+    copies = np.repeat(np.arange(60), 2)
+    with pytest.raises(ValueError, match=f"{most} of 60, got 120"):
+        collect(X[copies], y[copies], cv=120)
+    X, y, patient, _ = patients
+    assert len(collect(X, y, groups=patient, cv=24).folds) == 24
+    with pytest.raises(ValueError, match="cv must be at most the number of different groups, 24, got 25"):
+        PILBoostClassifier(**QUICK, cv=25).fit(X, y, groups=patient)
+    source = np.arange(len(y)) % 3
+    with pytest.raises(ValueError, match="cv must be at most the number of different items, 24, got 25"):
+        PILBoostClassifier(random_state=0, cv=25).fit(X, y, source=source, item=patient)
+
+
+def test_the_default_number_of_folds_is_no_more_than_there_are_groups(patients):
+    X, y, patient, _ = patients
+    assert len(collect(X, y, groups=patient % 4).folds) == 4
+    assert len(collect(X[:3], [0, 1, 1]).folds) == 3
+
+
 def test_folds_train_on_exactly_the_rows_that_they_are_told():
     X, y = make_noisy_rows(240, values=4)  # Any half of the rows has all values, so that columns are binned alike.
     splitter = TimeSeriesSplit(3, gap=10)
