@@ -16,7 +16,7 @@ array = pytest.importorskip("dask.array")
 dataframe = pytest.importorskip("dask.dataframe")
 pandas = pytest.importorskip("pandas")
 
-from untwist.distributed.dask import DaskPILBoostClassifier  # noqa: E402 - after what it needs
+from untwist.distributed.dask import DaskPILBoostClassifier, _join_tables  # noqa: E402 - after what it needs
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +117,12 @@ def test_columns_of_a_file_have_as_many_partitions_as_the_table(client, tmp_path
     some = array.from_array(X, chunks=(300, 6))
     few = some[some[:, 0] > np.sort(X[:, 0])[-2]]  # Most blocks have no row left.
     assert model.predict_proba(few).compute().shape == (1, 2)
+
+
+def test_masks_of_joined_partitions_are_kept():
+    masked, plain = np.ma.array([0, 1], mask=[0, 1]), np.array([1, 0])
+    assert _join_tables([masked, plain]).tolist() == [0, None, 1, 0]
+    assert type(_join_tables([plain, plain])) is np.ndarray
 
 
 def test_partitions_without_rows_are_left_out(client):

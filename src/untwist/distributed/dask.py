@@ -293,7 +293,10 @@ def _join_tables(tables: list[Any]) -> Any:
         return importlib.import_module("pandas").concat(tables, ignore_index=True)
     if hasattr(tables[0], "tocsr"):
         return importlib.import_module("scipy.sparse").vstack(tables, "csr")
-    return np.concatenate(tables)
+    is_masked = any(isinstance(one, np.ma.MaskedArray) for one in tables)
+    # NumPy has two functions, and the ordinary one forgets what is masked.
+    join: Any = np.ma.concatenate if is_masked else np.concatenate
+    return join(tables)
 
 
 def _look(client: Any, futures: list[Any], addresses: list[str], ranks: Collection[int]) -> dict[int, Outcome]:
