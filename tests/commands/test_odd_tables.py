@@ -347,6 +347,16 @@ def test_wide_text_is_recognised(folder, capsys, encoding, words):
     assert untwist(capsys, "inspect", "t.csv", "--encoding", encoding)[0] == 0
 
 
+@pytest.mark.parametrize("cell", ['"x\n\0z"', '"x\r\n\0"', '"\0\n\0"'])
+@pytest.mark.parametrize("header", ["a,c,y", "a,c,yy", "größe,c,y"])
+def test_cells_with_zeros_do_not_make_wide_text(folder, header, cell):
+    (folder / "t.csv").write_text(f"{header}\n" + f"1,{cell},yes\n2,k,no\n" * 20, encoding="utf-8", newline="")
+    for encoding in (None, "utf-8"):
+        sheet = sheets.read(folder / "t.csv", encoding=encoding)
+        assert sheet.names == header.split(",")
+        assert sheet.frame.iloc[1].tolist() == ["2", "k", "no"]
+
+
 def test_wide_text_in_an_archive_is_advised(folder, capsys):
     with zipfile.ZipFile("t.csv.zip", "w") as archive:
         archive.writestr("t.csv", "größe,y\n1,a\n2,b\n".encode("utf-16"))
