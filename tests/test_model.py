@@ -1,5 +1,6 @@
 """FittedModel: immutable, public, and the one place where scores become posteriors."""
 
+import copy
 import pickle
 from dataclasses import FrozenInstanceError, fields, replace
 
@@ -7,14 +8,17 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+from helpers.sourced_rows import draw_sourced_rows
 from untwist import PILBoostClassifier
 from untwist.classifier import find_model
 from untwist.data.sources import LabelSources
 from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG
+from untwist.files import dumps, loads
 from untwist.links import CanonicalLink, ClippedLink
 from untwist.losses import AlphaLoss
 from untwist.model import FittedModel
 from untwist.noise import Untwisting
+from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.posterior import Posterior
 
 
@@ -103,6 +107,69 @@ def test_near_twins_leave_no_share_of_wrong_labels_to_tell(classifier, flipped):
     assert replace(fooled, noise=None).unreliable_words == NOTHING_KNOWN
     told = PILBoostClassifier(alpha=1.1, n_estimators=3, noise_rates=(0.1, 0.2)).fit(*flipped).model_
     assert replace(told, has_twins=True).unreliable_words == ""
+
+
+def test_near_twins_leave_no_upper_limit_of_the_noise(classifier):
+    noise = classifier.model_.noise
+    assert classifier.noise_ is noise
+    opened = replace(classifier.model_, has_twins=True).reliable_noise
+    assert opened.interval_neg == (noise.interval_neg[0], 1.0)
+    assert opened.interval_pos == (noise.interval_pos[0], 1.0)
+    assert str(opened).count("to 100.0%)") == 2
+    several = replace(estimate_of_three(), found=True)
+    model = replace(classifier.model_, has_twins=True, noise=several)
+    assert model.reliable_noise.interval == (0.05, 1.0)
+    assert model.reliable_noise.class_intervals.tolist() == [[0.1, 1.0], [0.0, 1.0], [0.0, 1.0]]
+    assert several.class_intervals[0].tolist() == [0.1, 0.3]
+
+
+def estimate_of_three():
+    known = MatrixUntwisting.from_matrix([[0.8, 0.2, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    limits = np.array([[0.1, 0.3], [0.0, 0.1], [0.0, 0.1]])
+    return replace(known, evidence=9.0, interval=(0.05, 0.1), class_intervals=limits)
+
+
+@pytest.fixture(scope="module")
+def sourced(few_components):
+    X, y, source, _ = draw_sourced_rows()
+    return PILBoostClassifier(random_state=0).fit(X, y, source=source)
+
+
+def doubt(classifier, *, found, stands_out):
+    """The same classifier as if its rows had near twins, with noise and sources that were found or not."""
+    model = classifier.model_
+    sources = replace(model.sources, stands_out=model.sources.stands_out & stands_out)
+    doubted = copy.copy(classifier)
+    doubted.model_ = replace(model, has_twins=True, noise=replace(model.noise, found=found), sources=sources)
+    return doubted
+
+
+@pytest.mark.parametrize("found", [False, True])
+def test_near_twins_leave_only_the_names_of_sources_that_stand_out(sourced, found):
+    whole = sourced.model_
+    assert sourced.sources_ is whole.sources
+    assert whole.describe_sources() == str(whole.sources)
+    doubted = doubt(sourced, found=found, stands_out=True)
+    for one in (doubted, loads(dumps(doubted))):
+        assert str(one.sources_) == "noisier than the others (by how much cannot be told): Leipzig"
+        assert one.model_.describe_sources() == str(one.sources_)
+        assert one.model_.unreliable_words == SOME_WRONG
+        assert (one.sources_.intervals[:, 1] == 1.0).all()
+        assert (one.sources_.class_intervals[..., 1] == 1.0).all()
+    untwisted = replace(doubted.model_, untwisting=Untwisting.from_rates((0.1, 0.2)))
+    assert untwisted.reliable_sources is untwisted.sources
+
+
+def test_near_twins_among_which_nothing_was_found_leave_nothing_to_tell_of_sources(sourced, classifier):
+    doubted = doubt(sourced, found=False, stands_out=False)
+    for one in (doubted, loads(dumps(doubted))):
+        assert (one.noise_, one.sources_) == (None, None)
+        assert one.model_.unreliable_words == NOTHING_KNOWN
+        assert one.model_.describe_sources() == "which of 4 are noisier than the others cannot be told either"
+    some = doubt(sourced, found=True, stands_out=False)
+    assert some.model_.describe_sources() == str(some.sources_) == "no source stands out among 4"
+    assert classifier.model_.describe_sources() == ""
+    assert not hasattr(classifier, "sources_")
 
 
 def test_known_rates_untwist_the_posterior_and_class_weights_do_not_disturb_that():

@@ -63,6 +63,12 @@ def _require(value: Any, what_is_missing: str) -> Any:
     return value
 
 
+def _find_sources(model: FittedModel) -> Any:
+    """Return how noisy the labels of each source are, None where near twins leave nothing to tell."""
+    _require(model.sources, NO_SOURCES)
+    return model.reliable_sources
+
+
 class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     """Boosting with the alpha-loss, which learns the clean posterior from twisted labels.
 
@@ -227,11 +233,12 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     noise_ : NoiseEstimate, MatrixUntwisting or None
         How noisy the labels are and how sure that is, None where nothing was estimated, or where `fit` has warned of
         near twins and found no noise, so that nothing can be told. Where it has warned of them and found noise all the
-        same, this is a lower limit at best, its intervals included. It can be printed, and `noise_.matrix` tells which
-        class bears which label how often.
-    sources_ : NoiseBySource
+        same, this is a lower limit at best, and its intervals exclude no higher rate. It can be printed, and
+        `noise_.matrix` tells which class bears which label how often.
+    sources_ : NoiseBySource or None
         How noisy the labels of each source are, where `fit` was given sources. It can be printed. `noise_` is then that
-        of all labels together, as they weighed in the training.
+        of all labels together, as they weighed in the training. Where `fit` has warned of near twins this is None if no
+        noise was found and no source stands out; otherwise its shares are lower limits at best, and are not printed.
     oof_proba_ : array
         The twisted posterior of every class for the training rows, each by models that have not seen the row; where
         something was chosen by folds. NaN where folds of one's own do not judge a row.
@@ -648,7 +655,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     noise_ = _expose(lambda model: model.reliable_noise)
     choice_ = _expose(lambda model: _require(model.choice, "nothing was left to choose from the data"))
     oof_proba_ = _expose(lambda model: _require(model.out_of_fold_posterior(), NO_OUT_OF_FOLD))
-    sources_ = _expose(lambda model: _require(model.sources, NO_SOURCES))
+    sources_ = _expose(_find_sources)
     validation_rows_ = _expose(lambda model: model.validation_rows)
     estimators_ = _expose(lambda model: model.by_class("hypotheses"))
     leverages_ = _expose(lambda model: model.by_class("leverages"))

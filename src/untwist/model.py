@@ -309,16 +309,45 @@ class FittedModel:
         return not self.has_twins or (self.noise is not None and bool(self.noise.found))
 
     @property
+    def has_wrong_labels(self) -> bool:
+        """Whether wrong labels were found: among all labels, or as those of a source that stands out."""
+        stands_out = self.sources is not None and bool(self.sources.stands_out.any())
+        return stands_out or (self.noise is not None and bool(self.noise.found))
+
+    @property
     def unreliable_words(self) -> str:
         """What is said in place of rates that near twins make too low; empty where rates can be told."""
         if not self.has_twins or (self.untwisting is not None and self.untwisting.is_given):
             return ""
-        return SOME_WRONG if self.has_reliable_noise else NOTHING_KNOWN
+        return SOME_WRONG if self.has_wrong_labels else NOTHING_KNOWN
 
     @property
     def reliable_noise(self) -> NoiseEstimate | MatrixUntwisting | None:
-        """How noisy the labels are; None where nothing was estimated, or where the estimate cannot be relied on."""
-        return self.noise if self.has_reliable_noise else None
+        """How noisy the labels are; None where nothing was estimated, or where the estimate cannot be relied on.
+
+        Where near twins make rates too low, no higher rate is excluded.
+        """
+        if self.noise is None or not self.has_reliable_noise:
+            return None
+        return _open_upwards(self.noise) if self.unreliable_words else self.noise
+
+    @property
+    def reliable_sources(self) -> NoiseBySource | None:
+        """How noisy the labels of each source are; None where `fit` was given no sources, or where nothing can be told.
+
+        Where near twins make shares too low, no higher share is excluded.
+        """
+        if self.sources is None or not self.unreliable_words:
+            return self.sources
+        return self.sources.open_upwards() if self.has_wrong_labels else None
+
+    def describe_sources(self) -> str:
+        """Say in words which sources are noisier than the others; empty where `fit` was given no sources."""
+        if self.sources is None:
+            return ""
+        if self.reliable_sources is None:
+            return f"which of {len(self.sources.names):,} are noisier than the others cannot be told either"
+        return self.reliable_sources.describe()
 
     # ---- what it is made of ----
 
@@ -565,6 +594,15 @@ class FittedModel:
         assert not isinstance(known, tuple)
         cases = find_rows_per_case(posterior, labels, weight, *groups)
         return estimate_transitions(posterior, labels, weight, matrix=known, rows_per_case=cases)
+
+
+def _open_upwards(noise: NoiseEstimate | MatrixUntwisting) -> NoiseEstimate | MatrixUntwisting:
+    """Return an estimate whose intervals exclude no higher rate."""
+    if isinstance(noise, MatrixUntwisting):
+        class_intervals = noise.class_intervals.copy()
+        class_intervals[:, 1] = 1.0
+        return replace(noise, interval=(noise.interval[0], 1.0), class_intervals=class_intervals)
+    return replace(noise, interval_neg=(noise.interval_neg[0], 1.0), interval_pos=(noise.interval_pos[0], 1.0))
 
 
 def _join(columns: list[Array]) -> Array:

@@ -206,7 +206,7 @@ def test_an_explanation_in_words():
     assert "1 of them yes" in str(replace(one, n_predicted=1))
     assert "11 of them yes" in str(replace(one, n_predicted=11))
     assert str(replace(one, n_similar=0)).splitlines()[1:] == ["  age is 51, usually 40 (+0.25)"]
-    assert replace(one, wrong_at_most=0.9).likely == "80% to 90%"
+    assert replace(one, wrong_at_most=0.9).likely == "up to 90%"
     unknown = replace(one, wrong=float("nan"))
     assert (one.is_judged, unknown.is_judged, unknown.likely) == (True, False, "not judged")
     assert str(unknown).startswith("row 7: labelled no, not judged\n")

@@ -2,13 +2,15 @@
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from helpers.command_line import untwist
+from helpers.grouped_rows import draw_patients
 from helpers.sourced_rows import draw_sourced_rows, draw_votes
-from untwist import load
+from untwist import PILBoostClassifier, load, save
 from untwist.audit import audit_labels
 from untwist.commands import columns
 
@@ -153,6 +155,45 @@ def test_columns_that_cannot_be_sources_are_named(folder, capsys, arguments, mes
         status, out, err = untwist(capsys, command, "branches.csv", "--label", "churn", *arguments)
         assert (status, out) == (1, "")
         assert message in err
+
+
+@pytest.mark.slow
+def test_training_tells_no_share_of_a_source_whose_rows_have_near_twins(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    X, y, _, _ = draw_patients(30, 14, 6)
+    who = np.random.default_rng(0).choice(["Ann", "Bob", "Cid"], len(y))
+    pd.DataFrame(X, columns=list("abcdef")).assign(who=who, ill=y).to_csv("visits.csv", index=False)
+    arguments = ["train", "visits.csv", "--label", "ill", "--source", "who"]
+    _, out, _ = untwist(capsys, *arguments)
+    assert "Sources: which of 3 are noisier than the others cannot be told either." in out
+    _, out, _ = untwist(capsys, "inspect", "model.untwist")
+    assert "sources: which of 3 are noisier than the others cannot be told either" in out
+    assert f"  Ann  {np.count_nonzero(who == 'Ann')} labels" in out.splitlines()
+    told, kept = (
+        json.loads(untwist(capsys, *command, "--json")[1])["sources"]
+        for command in (arguments, ["inspect", "model.untwist"])
+    )
+    assert told == kept
+    assert [one["source"] for one in told] == ["Ann", "Bob", "Cid"]
+    assert {one[name] for one in told for name in ("share", "low", "high", "matrix")} == {None}
+    assert load("model.untwist").sources_ is None
+
+
+def test_among_near_twins_a_source_that_stands_out_is_named_without_its_share(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    X, y, source, _ = draw_sourced_rows()
+    model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, y, source=source)
+    model.model_ = replace(model.model_, has_twins=True)
+    save(model, "m.untwist")
+    lines = untwist(capsys, "inspect", "m.untwist")[1].splitlines()
+    assert "sources: noisier than the others (by how much cannot be told): Leipzig" in lines
+    assert f"  Leipzig  {np.count_nonzero(source == 'Leipzig')} labels, stands out" in lines
+    assert not any("% wrong" in line for line in lines)
+    first, *others = json.loads(untwist(capsys, "inspect", "m.untwist", "--json")[1])["sources"]
+    assert (first["source"], first["stands_out"]) == ("Leipzig", True)
+    assert {one[name] for one in (first, *others) for name in ("share", "low", "high", "matrix")} == {None}
+    names = [one["source"] for one in others]
+    assert names == sorted(names)
 
 
 def test_believing_all_labels_and_telling_sources_apart_exclude_each_other(folder, capsys):

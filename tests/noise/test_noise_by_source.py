@@ -81,7 +81,7 @@ def test_sources_that_are_alike_are_not_accused(n_classes):
     assert not found.stands_out.any()
     assert found.evidence < 5
     assert np.ptp(found.shares) < 0.06
-    assert found.describe().startswith("none of 6 sources")
+    assert found.describe().startswith("no source stands out among 6 (about ")
 
 
 def test_a_source_that_is_worse_than_chance_comes_out_so():
@@ -150,7 +150,7 @@ def compare(one, other, order=None):
         if field.name in ("names", "untwisting"):
             continue
         first, second = getattr(one, field.name), getattr(other, field.name)
-        if order is not None and field.name not in ("common", "evidence"):
+        if order is not None and field.name not in ("common", "evidence", "tells_how_many"):
             second = second[order]
         np.testing.assert_array_equal(first, second, err_msg=field.name)
 
@@ -511,7 +511,22 @@ def test_words_name_the_worst_sources_first():
     common = np.array([[0.9, 0.1], [0.4, 0.6]])
     alike = make_noise_by_source(stands_out=np.zeros(3, dtype=bool), common=common)
     # Of labels, half are of the first class by the matrices here: (10 + 30 + 60) / (2 * 100).
-    assert str(alike) == "none of 3 sources is noisier than the others (about 25.0% of their labels wrong)"
+    assert str(alike) == "no source stands out among 3 (about 25.0% of their labels wrong)"
+    unfounded = replace(alike, untwisting=replace(alike.untwisting, found=False))
+    assert str(unfounded) == "no source stands out among 3"
+
+
+def test_words_tell_no_share_that_may_be_higher():
+    noise = make_noise_by_source()
+    opened = noise.open_upwards()
+    assert str(opened) == "noisier than the others (by how much cannot be told): b, c"
+    assert opened.describe(1) == "noisier than the others (by how much cannot be told): b, and 1 more"
+    assert "%" in noise._repr_html_()
+    assert "%" not in opened._repr_html_().replace(str(opened), "")
+    assert opened.intervals.tolist() == [[0.05, 1.0], [0.2, 1.0], [0.2, 1.0]]
+    assert (opened.class_intervals == [0.0, 1.0]).all()
+    assert (opened.shares is noise.shares, noise.intervals[0, 1]) == (True, 0.15)
+    assert str(replace(opened, stands_out=np.zeros(3, dtype=bool))) == "no source stands out among 3"
 
 
 def test_an_unknown_source_errs_as_all_labels_do_together():

@@ -387,7 +387,7 @@ def explain_rows(audit: LabelAudit, rows: NDArray[np.intp], n_compared: int | No
             reasons=(),
             n_disagreeing=0,
             n_similar=0,
-            wrong_at_most=None if audit.noise.found else float(audit.wrong_at_most[row]),
+            wrong_at_most=audit.bound_row(row),
         )
         for row in rows.tolist()
     ]

@@ -43,7 +43,7 @@ from untwist.data.encoding import TableEncoder
 from untwist.data.fingerprints import fingerprint
 from untwist.data.groups import read_groups
 from untwist.data.sources import look_up_sources
-from untwist.data.twins import Twins
+from untwist.data.twins import NOTHING_KNOWN, Twins
 from untwist.display import (
     write_percent,
 )
@@ -166,6 +166,8 @@ class LabelAudit:
 
     def __repr__(self) -> str:
         table = f"{self.n_judged} labels of {len(self.classes)} classes"
+        if not self.noise.found and not self.tells_how_many:
+            return f"LabelAudit({table}: {NOTHING_KNOWN})"
         if not self.noise.found:
             return f"LabelAudit({table}: no noise found, up to {self.highest_share:.1%} wrong not excluded)"
         wrong = write_percent(*self.noise_rate) if self.tells_how_many else "some"
@@ -204,11 +206,6 @@ class LabelAudit:
         `noise_rate` is then a lower limit at best, unless the rates of noise were given.
         """
         return self.twins is None or self.noise.is_given
-
-    @property
-    def tells_only_some(self) -> bool:
-        """Whether labels are known to be wrong, but not how many: noise was found, and `tells_how_many` is False."""
-        return bool(self.noise.found) and not self.tells_how_many
 
     @property
     def n_judged(self) -> int:
@@ -276,8 +273,11 @@ class LabelAudit:
         Returns
         -------
         list of Confusion
-            The pair with most rows first; pairs of which less than half a row is expected are left out.
+            The pair with most rows first; pairs of which less than half a row is expected are left out. None where
+            nobody can tell how many labels are wrong, see `tells_how_many`.
         """
+        if not self.tells_how_many:
+            return []
         return find_confusions(self.noise, self.classes, self.matrix, self.truth, self.label_indices, self.weight > 0)
 
     def list_class_shares(self) -> list[tuple[float, float, float]]:
@@ -321,7 +321,8 @@ class LabelAudit:
         """Return how many of some labels are wrong at least and at most, whatever the shape of the noise.
 
         Noise that rises where rows are hard to tell apart looks exactly like hard rows, so that it is never excluded:
-        where no noise was found, this range is all that can be said.
+        where no noise was found, this range is all that can be said. Where rows have near twins in other folds it
+        spans everything, unless rates of noise were given: wrong labels that models have seen look right.
 
         Parameters
         ----------
@@ -331,16 +332,17 @@ class LabelAudit:
         Returns
         -------
         low : float
-            What `expect_wrong` gives: the number if noise is the same everywhere.
+            What `expect_wrong` gives, the number if noise is the same everywhere; none where no noise was found, as
+            labels that are all right fit as well.
         high : float
             The number if all that speaks against the labels is noise: the sum of `wrong_at_most`. Where no noise was
             found and all weights are 1, no more than may be wrong of all labels, by `highest_share`.
         """
-        low = self.expect_wrong(rows)
+        expected = self.expect_wrong(rows)
         high = add_up(self.wrong_at_most[self._find_judged(rows)])
         if self.most_wrong is not None:
             high = min(high, self.most_wrong)
-        return low, max(low, high)
+        return expected if self.noise.found and self.tells_how_many else 0.0, max(expected, high)
 
     @property
     def most_wrong(self) -> int | None:
@@ -355,11 +357,14 @@ class LabelAudit:
         """The highest probability of each label to be wrong, if all that speaks against it is noise.
 
         Where another class is likelier by the posterior, that class may be the truth of all such rows, and every label
-        against it wrong. Of the other labels those may be wrong that the posterior leaves to other classes.
+        against it wrong. Of the other labels those may be wrong that the posterior leaves to other classes. Where rows
+        have near twins in other folds, any label may be wrong, as models may have remembered it.
         """
         of_label = self.posterior[np.arange(len(self.given)), self.label_indices]
         is_contradicted = of_label < self.posterior.max(axis=1)
         at_most = np.maximum(self.wrong, np.where(is_contradicted, 1.0, 1.0 - of_label))
+        if not self.tells_how_many:
+            at_most = np.ones(len(self.given))
         return at_most if self.reviewed is None else np.where(self.reviewed, 0.0, at_most)
 
     # ---- who gave the labels ----
@@ -673,12 +678,27 @@ class LabelAudit:
                     reasons=tuple(reasons[:n_reasons]),
                     n_disagreeing=int(np.count_nonzero(self.given[similar] != self.given[row])),
                     n_similar=len(similar),
-                    wrong_at_most=None if self.noise.found else float(self.wrong_at_most[row]),
+                    wrong_at_most=self.bound_row(row),
                     n_predicted=self._count_predicted(row, similar),
                     similar=tuple(similar[:N_NAMED].tolist()),
                 )
             )
         return found
+
+    def bound_row(self, row: int) -> float | None:
+        """Return the highest probability of a label to be wrong where no more than that can be told, or None.
+
+        Parameters
+        ----------
+        row : int
+            The position of the row.
+
+        Returns
+        -------
+        float or None
+            None where noise was found, so that the label has a probability of its own.
+        """
+        return None if self.noise.found and self.tells_how_many else float(self.wrong_at_most[row])
 
     def _count_predicted(self, row: int, similar: NDArray[np.intp]) -> int:
         """Count the similar rows that bear the label which is predicted, if it is another one."""
@@ -693,7 +713,8 @@ class LabelAudit:
 
         A part is a category, a missing value, or a quarter of a column of numbers; the clearest comes first. Rows that
         are modestly harder than others, or of some class more often, make no slice; much harder ones can look the same
-        as wrong labels.
+        as wrong labels. So where no noise was found, the share of a slice may be anything from none up. There is no
+        slice where rows have near twins in other folds: its rows are not as many as they seem, and models know them.
 
         Parameters
         ----------
@@ -707,6 +728,8 @@ class LabelAudit:
         list of Slice
         """
         rate = check_share("false_discovery_rate", false_discovery_rate)
+        if not self.tells_how_many:
+            return []
         if columns is None and rate == FALSE_DISCOVERY_RATE:
             return list(self._usual_slices)
         chosen = range(self.numbers.shape[1]) if columns is None else np.asarray(columns, dtype=np.intp).tolist()
@@ -723,8 +746,11 @@ class LabelAudit:
         Returns
         -------
         HiddenSource or None
-            None where no column clearly does, and where the table is too large to look.
+            None where no column clearly does, where the table is too large to look, and where rows have near twins in
+            other folds.
         """
+        if not self.tells_how_many:
+            return None
         model = self.find_own_model("a column that looks like a source is tried")
         n_rows, n_columns = len(self.given), model.model_.encoder.n_features
         if n_rows * max(n_columns, len(self.classes) ** 2) > MOST_CELLS:

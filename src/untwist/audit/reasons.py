@@ -83,7 +83,8 @@ class Explanation:
     n_predicted : int
         Of these, the rows that bear the label `predicted`.
     wrong_at_most : float or None
-        Where no noise was found, the highest probability that is not excluded: see `LabelAudit.bound_wrong`.
+        Where no noise was found, or nobody can tell how much, the highest probability that is not excluded: see
+        `LabelAudit.bound_wrong`. None where `wrong` can be relied on.
     similar : tuple of int
         The positions of the rows that are most similar, at most five.
     """
@@ -109,8 +110,9 @@ class Explanation:
         """How likely the label is wrong, in words."""
         if not self.is_judged:
             return "not judged"
-        at_most = "" if self.wrong_at_most is None else f" to {format_probability(self.wrong_at_most)}"
-        return format_probability(self.wrong) + at_most
+        if self.wrong_at_most is None:
+            return format_probability(self.wrong)
+        return f"up to {format_probability(self.wrong_at_most)}"
 
     def __repr__(self) -> str:
         return f"Explanation({str(self).splitlines()[0]}; {len(self.reasons)} reasons)"

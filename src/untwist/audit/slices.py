@@ -74,7 +74,8 @@ class Slice:
     rows : int
         The number of rows.
     share_wrong, low, high : float
-        How many of their labels are wrong, with the 95 % interval.
+        How many of their labels are wrong if they are not just harder, with the 95 % interval. Where no noise was found
+        in the table, nobody can tell which of both they are, so that `low` is 0.
     p_value : float
         How likely the labels of a part that is as good as all others contradict the features so much.
     """
@@ -88,7 +89,9 @@ class Slice:
     p_value: float
 
     def __str__(self) -> str:
-        share = f"{self.share_wrong:.1%} ({self.low:.1%} to {self.high:.1%})"
+        share = (
+            f"{self.share_wrong:.1%} ({self.low:.1%} to {self.high:.1%})" if self.low > 0 else f"up to {self.high:.1%}"
+        )
         name = f"column {self.column}" if isinstance(self.column, int) else self.column
         return f"{share} of the {self.rows} rows where {name} is {self.where}"
 
@@ -247,7 +250,7 @@ def _estimate_shares(
         overall = float(by_part.shares @ by_part.counts / by_part.counts.sum())
         for where, share, (low, high) in zip(names, by_part.shares.tolist(), by_part.intervals.tolist(), strict=True):
             if share > overall:
-                shares[column, where] = (share, low, high)
+                shares[column, where] = (share, low if judged.noise.found else 0.0, high)
     return shares
 
 

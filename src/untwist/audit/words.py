@@ -85,7 +85,7 @@ def describe_audit(audit: LabelAudit, *, for_command: bool) -> str:
     doubted = f"{len(suspects)} are more likely wrong than right"
     if isinstance(audit.noise, MatrixUntwisting):
         doubted = f"{len(suspects)} are suspects, about {audit.expect_wrong(suspects):,.0f} of them truly wrong"
-    if audit.tells_only_some:
+    if not audit.tells_how_many:
         if isinstance(audit.noise, MatrixUntwisting):
             doubted = f"{len(suspects)} are suspects"
         return "\n".join([f"{n_rows} labels: {SOME_WRONG}{audit.describe_as_source()}; {doubted}", *others])
@@ -219,7 +219,7 @@ def describe_sources(audit: LabelAudit, *, for_command: bool) -> list[str]:
         in_common = f": of the labels of all {share:.1%} ({low:.1%} to {high:.1%}) are wrong"
         shares = in_common if audit.noise.found and audit.tells_how_many and len(sources) > 1 else ""
         lines.append(f"no source stands out among {len(sources):,}{shares}")
-    if audit.tells_only_some:
+    if not audit.tells_how_many:
         lines += [f"labels of {one.name} are wrong more often than those of the others" for one in bad[:MOST_SOURCES]]
     else:
         lines += map(str, bad[:MOST_SOURCES])
@@ -272,5 +272,5 @@ def write_html(audit: LabelAudit) -> str:
         "\n".join(line for line in str(audit).splitlines() if not line.startswith(BY_LABEL)),
         write_table(["label", "wrong", ""], labels) if audit.noise.found and audit.tells_how_many else "",
         write_table(["row", "labelled", "looks like", "likely wrong"], listed),
-        write_curve(curve, expected) if len(suspects) > 1 and not audit.tells_only_some else "",
+        write_curve(curve, expected) if len(suspects) > 1 and audit.tells_how_many else "",
     )

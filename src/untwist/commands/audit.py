@@ -32,6 +32,7 @@ from untwist.commands.steps import (
     read_table,
     refuse_same_files,
 )
+from untwist.data.twins import HOW_MANY_UNKNOWN
 from untwist.files import write_whole
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.report import compare, report
@@ -302,11 +303,9 @@ class JudgedFile:
         audit = self.audit
         expected, at_most = audit.bound_wrong(self.suspects)
         is_told = audit.tells_how_many
-        rate_by_label = {} if audit.tells_only_some else audit.rate_by_label
-        class_shares = (
-            [] if audit.tells_only_some else zip(audit.classes.tolist(), audit.list_class_shares(), strict=True)
-        )
-        wrong = None if audit.tells_only_some else _name_limits(audit.noise_rate)
+        rate_by_label = audit.rate_by_label if is_told else {}
+        class_shares = zip(audit.classes.tolist(), audit.list_class_shares(), strict=True) if is_told else []
+        wrong = _name_limits(audit.noise_rate) if is_told else None
         found = {
             "rows": len(self.table.y),
             "classes": audit.classes,
@@ -325,7 +324,7 @@ class JudgedFile:
             "confusions": [
                 {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
                 | _name_limits((one.share, one.low, one.high))
-                for one in (audit.confusions()[:MOST_CONFUSIONS] if is_told else [])
+                for one in audit.confusions()[:MOST_CONFUSIONS]
             ],
             **self._list_sources(),
             "hidden_source": self._describe_hidden_source(),
@@ -337,7 +336,7 @@ class JudgedFile:
             ],
             "issues": self._list_issues(),
             "notes": self.table.notes,
-            "expected_wrong_among_suspects": round(expected, 1),
+            "expected_wrong_among_suspects": round(expected, 1) if is_told else None,
             "wrong_among_suspects_at_most": round(at_most, 1),
             "suspects": listed.to_dict(orient="records"),
         }
@@ -365,18 +364,21 @@ class JudgedFile:
         audit = self.audit
         if audit.by_source is None:
             return {}
+        is_told = audit.tells_how_many
         return {
             "sources": [
                 {
                     "source": one.name,
                     "labels": one.labels,
-                    "share": one.share_wrong,
-                    "low": one.low,
-                    "high": one.high,
-                    "others": one.others,
-                    "expected_wrong": round(one.expected_wrong, 1),
+                    "share": one.share_wrong if is_told else None,
+                    "low": one.low if is_told else None,
+                    "high": one.high if is_told else None,
+                    "others": one.others if is_told else None,
+                    "expected_wrong": round(one.expected_wrong, 1) if is_told else None,
                     "stands_out": one.stands_out,
-                    "by_class": [{"class": name} | _name_limits(limits) for name, *limits in one.class_shares],
+                    "by_class": [
+                        {"class": name} | _name_limits(limits) for name, *limits in one.class_shares if is_told
+                    ],
                 }
                 for one in audit.list_sources()
             ],
@@ -443,10 +445,12 @@ class JudgedFile:
         n_suspects = len(self.suspects)
         rows = f"these {n_suspects} rows" if n_suspects > 1 else "this row"
         low, high = self.audit.bound_wrong(self.suspects)
-        if not self.audit.noise.found:
+        if not self.audit.tells_how_many:
+            print_result(f"Of the labels of {rows} some may be wrong; {HOW_MANY_UNKNOWN}.")
+        elif not self.audit.noise.found:
             why = "no noise was found that is the same everywhere, and uneven noise looks like hard rows"
             print_result(f"Of the labels of {rows} up to {math.ceil(high):,} may be wrong: {why}.")
-        elif self.audit.tells_how_many and f"{n_suspects} are suspects, about {low:,.0f} of" not in str(self.audit):
+        elif f"{n_suspects} are suspects, about {low:,.0f} of" not in str(self.audit):
             print_result(f"Of the labels of {rows} about {low:,.0f} are expected to be wrong.")
 
 

@@ -209,7 +209,7 @@ def _inspect_model(options: argparse.Namespace) -> int:
     print_result(f"trained on {found['training_rows']} rows; classes {classes}; alpha {model.alpha_:g}")
     print_result(f"noise: {found['noise']}")
     if model.model_.sources is not None:
-        print_result(f"sources: {model.model_.sources.describe()}")
+        print_result(f"sources: {model.model_.describe_sources()}")
         _print_sources(found["sources"])
     if hasattr(model, "choice_"):
         print_result(str(model.choice_))
@@ -230,7 +230,9 @@ def _describe_kind(schema: Schema, column: int) -> str:
 def _print_sources(sources: list[dict[str, Any]]) -> None:
     width = max(len(str(one["source"])) for one in sources[:MOST_SOURCES])
     for one in sources[:MOST_SOURCES]:
-        what = f"{one['share']:6.1%} wrong ({one['low']:.1%} to {one['high']:.1%}) of {one['labels']:g} labels"
+        what = f"{one['labels']:g} labels"
+        if one["share"] is not None:
+            what = f"{one['share']:6.1%} wrong ({one['low']:.1%} to {one['high']:.1%}) of {what}"
         print_result(f"  {one['source']!s:<{width}}  {what}{', stands out' if one['stands_out'] else ''}")
     if len(sources) > MOST_SOURCES:
         print_result(f"  and {len(sources) - MOST_SOURCES} sources more")

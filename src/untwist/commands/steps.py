@@ -423,11 +423,15 @@ def list_sources(model: PILBoostClassifier) -> list[dict[str, Any]] | None:
     Returns
     -------
     list of dict or None
-        What JSON says of each; None where no sources were told.
+        What JSON says of each; None where no sources were told. Where no shares can be told, they are None, and only
+        sources that stand out come first.
     """
     noise = model.model_.sources
     if noise is None:
         return None
+    is_told = not model.model_.unreliable_words
+    untold = {} if is_told else dict.fromkeys(("share", "low", "high", "matrix"))
+    ranked = noise.shares if is_told else np.where(noise.stands_out, noise.shares, 0.0)
     return [
         {
             "source": noise.names[i],
@@ -439,7 +443,8 @@ def list_sources(model: PILBoostClassifier) -> list[dict[str, Any]] | None:
             "reliability": noise.reliability[i],
             "matrix": noise.matrices[i],
         }
-        for i in np.lexsort((-noise.shares, ~noise.stands_out)).tolist()
+        | untold
+        for i in np.lexsort((-ranked, ~noise.stands_out)).tolist()
     ]
 
 

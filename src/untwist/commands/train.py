@@ -141,7 +141,7 @@ def _describe(found: dict[str, Any], model: PILBoostClassifier) -> str:
         *([agrees] if math.isfinite(found["agrees_with_labels"]) else []),
         f"Noise: {found['noise']}.",
         *([] if found["near_twins"] is None else [f"Beware: {found['near_twins']['advice']}."]),
-        *([] if model.model_.sources is None else [f"Sources: {model.model_.sources.describe()}."]),
+        *([] if model.model_.sources is None else [f"Sources: {model.model_.describe_sources()}."]),
         f"What it looks at: {', '.join(top)}." if top else "No column tells anything of the label.",
         f"Model: {found['model']}",
     ]

@@ -12,7 +12,7 @@ what is said of a source is the mean over all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,9 @@ class NoiseBySource:
         The log-likelihood, in nats, that different sources explain over one common matrix.
     untwisting : Untwisting or MatrixUntwisting
         Takes the posterior of all labels together to the clean one.
+    tells_how_many : bool
+        Whether shares can be told. Where they cannot, shares and matrices are lower limits at best, and words only say
+        which sources stand out.
     """
 
     names: NDArray[Any]
@@ -102,6 +105,7 @@ class NoiseBySource:
     reliability: Array
     evidence: float
     untwisting: Untwisting | MatrixUntwisting
+    tells_how_many: bool = True
 
     @property
     def n_classes(self) -> int:
@@ -180,6 +184,18 @@ class NoiseBySource:
             raise ValueError(f"clean must be of shape {(len(by), self.n_classes)}, got {truth.shape}")
         return np.asarray(np.einsum("nk,nkl->nl", truth, self.matrices_by_index[by]))
 
+    def open_upwards(self) -> NoiseBySource:
+        """Return the noise of sources that excludes no higher share: the models may have remembered wrong labels.
+
+        Returns
+        -------
+        NoiseBySource
+            Its intervals end at 1, and `tells_how_many` is False.
+        """
+        intervals, class_intervals = self.intervals.copy(), self.class_intervals.copy()
+        intervals[..., 1] = class_intervals[..., 1] = 1.0
+        return replace(self, intervals=intervals, class_intervals=class_intervals, tells_how_many=False)
+
     def describe(self, most: int = 5) -> str:
         """Say in words which sources are noisier than the others.
 
@@ -191,21 +207,26 @@ class NoiseBySource:
         Returns
         -------
         str
-            The worst first, without a full stop.
+            The worst first, without a full stop. Shares are told only where there is evidence of wrong labels.
         """
-        n_sources = len(self.names)
         worst = [index for index in np.argsort(-self.shares, kind="stable").tolist() if self.stands_out[index]]
-        typical = self._typical_share
+        typical = f"about {self._typical_share:.1%}"
         if not worst:
-            return f"none of {n_sources} sources is noisier than the others (about {typical:.1%} of their labels wrong)"
-        parts = [
-            f"{self.names[index]} {self.shares[index]:.1%} ({low:.1%} to {high:.1%})"
-            for index in worst[:most]
-            for low, high in [self.intervals[index]]
-        ]
+            is_told = self.tells_how_many and self.untwisting.found
+            shares = f" ({typical} of their labels wrong)" if is_told else ""
+            return f"no source stands out among {len(self.names):,}{shares}"
+        parts = [self._describe_source(index) for index in worst[:most]]
         if len(worst) > most:
             parts.append(f"and {len(worst) - most} more")
-        return f"noisier than the others (about {typical:.1%} wrong): {', '.join(parts)}"
+        usual = f"{typical} wrong" if self.tells_how_many else "by how much cannot be told"
+        return f"noisier than the others ({usual}): {', '.join(parts)}"
+
+    def _describe_source(self, index: int) -> str:
+        """Return the name of a source, with its share where that can be told."""
+        if not self.tells_how_many:
+            return str(self.names[index])
+        low, high = self.intervals[index]
+        return f"{self.names[index]} {self.shares[index]:.1%} ({low:.1%} to {high:.1%})"
 
     def __repr__(self) -> str:
         return f"NoiseBySource({self})"
@@ -214,7 +235,9 @@ class NoiseBySource:
         return self.describe()
 
     def _repr_html_(self) -> str:
-        """Return the worst sources as a table, for notebooks."""
+        """Return the worst sources as a table, for notebooks; only words where no shares can be told."""
+        if not self.tells_how_many:
+            return write_fragment("Sources of labels", str(self))
         worst = np.argsort(-self.shares, kind="stable")[:MOST_SHOWN].tolist()
         longest = float(self.intervals[worst, 1].max(initial=0.0))
         rows = []

@@ -170,8 +170,8 @@ def _introduce(findings: Findings, n_held: int) -> str:
     words = "The rows that were asked for" if findings.asked_for else by_doubt
     number = count_finds(findings.audit, findings.suspects)
     words += f", the most doubtful first. Of these {n_suspects:,} "
-    if findings.audit.tells_only_some:
-        words += f"some are likely wrong; {HOW_MANY_UNKNOWN}."
+    if not findings.audit.tells_how_many:
+        words += f"some may be wrong; {HOW_MANY_UNKNOWN}."
     elif findings.audit.noise.found:
         words += f"about {number:,.0f} are expected to be wrong."
     else:
@@ -187,7 +187,7 @@ def _introduce(findings: Findings, n_held: int) -> str:
 def _write_expectation(findings: Findings) -> str:
     audit = findings.audit
     suspects = findings.suspects
-    if audit.tells_only_some:
+    if not audit.tells_how_many:
         return ""
     steps = [k for k in (10, 50, 100, 500, 1000, 5000) if k < len(suspects)] + [len(suspects)]
     finds = [count_finds(audit, suspects[:k]) for k in steps]

@@ -66,7 +66,7 @@ def write_summary(findings: Findings, row_name: str) -> str:
     number, words = _write_headline(findings)
     mood = "" if audit.noise.found else " calm" if _is_clean(findings) else " open"
     worth = f"{_say_how_many(audit, suspects)} of them truly wrong" if len(suspects) else "no suspects"
-    if audit.tells_only_some and len(suspects):
+    if not audit.tells_how_many and len(suspects):
         worth = "how many of them are wrong cannot be told"
     wrong = ("expected wrong", f"{rate * n:,.0f}", f"between {low * n:,.0f} and {high * n:,.0f}")
     if not audit.noise.found:
@@ -74,8 +74,8 @@ def write_summary(findings: Findings, row_name: str) -> str:
         high = audit.highest_share
         reason = "more in some parts than in others" if findings.is_uneven else "no noise was found"
         wrong = ("may be wrong", f"0 to {math.ceil(high * n):,}", reason)
-    if audit.tells_only_some:
-        wrong = ("wrong", "at least some", "how many cannot be told")
+    if not audit.tells_how_many:
+        wrong = ("wrong", "at least some" if audit.noise.found else "any number", "how many cannot be told")
     if audit.hidden_source is not None:
         high = audit.highest_share
         name, number_wrong, _ = wrong
@@ -89,7 +89,7 @@ def write_summary(findings: Findings, row_name: str) -> str:
     ]
     boxes = "".join(f"<div><dt>{name}</dt><dd><b>{one}</b> <span>{note}</span></dd></div>" for name, one, note in tiles)
     figure = ""
-    if not audit.tells_only_some:
+    if audit.tells_how_many:
         described = f"A hundred squares for a hundred labels: between {low:.0%} and {high:.0%} of them are wrong"
         picture = charts.draw_waffle((rate, low, high), described)
         figure = write_figure(picture, "A hundred labels. Full colour: wrong; faint: perhaps.")
@@ -120,8 +120,8 @@ def _write_headline(findings: Findings) -> tuple[str, str]:
     if audit.noise.found and audit.noise.is_given:
         words = f"of the {n:,} labels are wrong, if the noise rates that were given are right."
         return format_percent(rate), words + as_source
-    if audit.tells_only_some:
-        return "At least some", f"of the {n:,} labels are wrong; {HOW_MANY_UNKNOWN}.{as_source}"
+    if audit.noise.found and not audit.tells_how_many:
+        return "At least some", f"of the {n:,} labels are wrong; {HOW_MANY_UNKNOWN}."
     if audit.noise.found:
         sure = f"We are 95&nbsp;% sure that it is between {format_percent(low)} and {format_percent(high)}."
         return format_percent(rate), f"of the {n:,} labels look wrong. {sure}{as_source}"
@@ -206,10 +206,9 @@ def _point_to_slices(findings: Findings) -> list[str]:
     slices = [one for one in findings.slices if hidden is None or one.column != hidden.column]
     if not slices:
         return []
-    only_some = findings.audit.tells_only_some
     places = "; ".join(
         f"<b>{for_page(name_column(one.column), 40)} is {for_page(one.where, 60)}</b> "
-        f"({_write_share(one, only_some=only_some)}{one.rows:,} rows)"
+        f"({_write_share(one)} of {one.rows:,} rows)"
         for one in slices[:MOST_STANDING_OUT]
     )
     more = f"; and in {len(slices) - MOST_STANDING_OUT:,} more parts" if len(slices) > MOST_STANDING_OUT else ""
@@ -217,9 +216,9 @@ def _point_to_slices(findings: Findings) -> list[str]:
     return [f"Labels {words} where {places}{more}: look there first."]
 
 
-def _write_share(one: Slice, *, only_some: bool) -> str:
-    """The share of wrong labels in a part, before its rows; nothing where no share can be told."""
-    return "" if only_some else f"{format_interval((one.share_wrong, one.low, one.high))} of "
+def _write_share(one: Slice) -> str:
+    """The share of wrong labels in a part; where it may as well be hard, no more than its upper end."""
+    return format_interval((one.share_wrong, one.low, one.high)) if one.low > 0 else f"up to {format_percent(one.high)}"
 
 
 def _say_how_many(audit: LabelAudit, rows: NDArray[np.intp]) -> str:
@@ -253,11 +252,11 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
         until_then += ": it allows for the noise." if findings.training.untwists else "."
     many = f"{_say_how_many(audit, suspects[:k])} of the labels there may be wrong, or none"
     again = []
-    if audit.tells_only_some:
+    if not audit.tells_how_many:
         again = [
             "First audit the labels once more, and say which rows belong together: then it shows how many are wrong."
         ]
-        many = "some of the labels there are likely wrong"
+        many = "some of the labels there may be wrong"
         until_then = ""
     elif audit.noise.found:
         nearly_all = audit.expect_wrong(suspects[:k]) >= k - 0.5
@@ -290,7 +289,7 @@ def write_noise(findings: Findings) -> str:
     """
     audit = findings.audit
     parts = [f"<p>{_write_certainty(findings)}</p>"]
-    if audit.tells_only_some:
+    if not audit.tells_how_many:
         parts.append(
             f"<p>No share of wrong labels is told, of all or of one class: {HOW_MANY_UNKNOWN}, where wrong labels look "
             "right; audit the labels once more, and say which rows belong together.</p>"
@@ -348,6 +347,8 @@ def _write_certainty(findings: Findings) -> str:
         f"{judge} If labels contradict what similar rows say even where rows are "
         "as clear as can be, the labels must be wrong; if only unclear rows are contradicted, they are just hard. "
     )
+    if not audit.noise.found and not audit.tells_how_many:
+        return f"{words}Here that cannot be seen: {NOTHING_KNOWN}."
     if not audit.noise.found and audit.hidden_source is not None:
         column = for_page(name_column(audit.hidden_source.column), 40)
         return words + (
@@ -436,12 +437,11 @@ def _write_confusions(findings: Findings) -> str:
 
 
 def _write_slices(findings: Findings) -> str:
-    only_some = findings.audit.tells_only_some
     lines = [
         [
             f"{for_page(name_column(one.column), 40)} is {for_page(one.where, 60)}",
             f"{one.rows:,}",
-            *([] if only_some else [format_interval((one.share_wrong, one.low, one.high))]),
+            _write_share(one),
             f"{one.p_value:.1g}",
         ]
         for one in findings.slices[:MOST_PARTS]
@@ -449,7 +449,7 @@ def _write_slices(findings: Findings) -> str:
     return (
         write_table(
             "Where labels look wrong more often (or are much harder to tell)",
-            ["rows where", "rows", *([] if only_some else ["wrong"]), "p-value"],
+            ["rows where", "rows", "wrong", "p-value"],
             lines,
         )
         if lines

@@ -45,7 +45,7 @@ def write_sources(findings: Findings) -> str:
         [
             f"<p>{_introduce(findings)}</p>",
             _write_advice(findings),
-            "" if findings.audit.tells_only_some else place_beside(_draw(findings), _write_table(findings)),
+            "" if not findings.audit.tells_how_many else place_beside(_draw(findings), _write_table(findings)),
             _write_disagreements(findings.disagreements),
         ]
     )
@@ -56,7 +56,7 @@ def _introduce(findings: Findings) -> str:
     n_sources = len(findings.sources)
     words = f"The labels come from {n_sources:,} sources" if n_sources > 1 else "The labels come from one source"
     words += "."
-    if not audit.tells_only_some:
+    if audit.tells_how_many:
         words += (
             " The share of wrong labels is estimated for each; where a source has few labels, it is drawn towards that "
             "of the others."
@@ -83,9 +83,9 @@ def _write_advice(findings: Findings) -> str:
         in_common = ""
         if audit.noise.found and audit.tells_how_many:
             in_common = f": of the labels of all {format_interval(audit.noise_rate)} are wrong"
-        below = "" if audit.tells_only_some else " What the lines below differ by may be chance."
+        below = "" if not audit.tells_how_many else " What the lines below differ by may be chance."
         return f"<p>No source stands out{in_common}.{below}</p>"
-    lines = [_advise(one, only_some=findings.audit.tells_only_some) for one in bad[:MOST_TOLD]]
+    lines = [_advise(one, only_some=not findings.audit.tells_how_many) for one in bad[:MOST_TOLD]]
     if len(bad) > MOST_TOLD:
         lines.append(f"<li>{len(bad) - MOST_TOLD:,} more sources stand out.</li>")
     return f"<h3>What to do</h3><ul class=steps>{''.join(lines)}</ul>"
