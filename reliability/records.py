@@ -27,12 +27,13 @@ What was done to break untwist, what was found, and how to do it again. Each sec
 `reliability/` or a make target left; `SECURITY.md` says what foreign bytes can and cannot do.
 A section ends with the name of the code that it was measured on: `src/untwist` and `cpp`, or the compiled core in `cpp`
 where that alone is looked at. `python -m reliability.records --code` prints both names of a checkout."""
-CORE = ("cpp",)
-PACKAGE = ("src/untwist", *CORE)
+#: The folders whose files name the code of a record: the compiled core alone, or the whole package.
+CORE_FOLDERS = ("cpp",)
+PACKAGE_FOLDERS = ("src/untwist", *CORE_FOLDERS)
 
 
-def name_code(root: Path = ROOT, folders: tuple[str, ...] = PACKAGE) -> str:
-    """Twelve letters that differ wherever a file of the package or of its compiled core does."""
+def name_code(root: Path = ROOT, folders: tuple[str, ...] = PACKAGE_FOLDERS) -> str:
+    """Name the code in some folders: twelve characters that differ wherever a source file there does."""
     contents = hashlib.sha256()
     files = [file for folder in folders for file in (root / folder).rglob("*") if file.suffix in SOURCES]
     for file in sorted(files):
@@ -100,6 +101,6 @@ def _format_time(seconds: float) -> str:
 
 if __name__ == "__main__":
     if "--code" in sys.argv:
-        print(f"package {name_code()}, core {name_code(folders=CORE)}")
+        print(f"package {name_code()}, core {name_code(folders=CORE_FOLDERS)}")
     else:
         PAGE.write_text(render(read_all()), encoding="utf-8")

@@ -34,7 +34,7 @@ __all__ = ["AlphaDecision", "Fit", "Replay", "boost_given_settings", "decide_alp
 #: Up to so many rows, boosters work side by side, each on its share of the threads; beyond, one after the other.
 MOST_ROWS_SIDE_BY_SIDE = 200_000
 
-#: What a model says of where it began if `fit` was given scores to begin at.
+#: What `FittedModel.init` says where `fit` was given `init_score`.
 GIVEN_SCORES = "init_score"
 
 #: The compiled engine rounds boosting weights to this share of the heaviest row.
@@ -261,10 +261,10 @@ def _count_rounds_left(data: TrainingData, link: Link, previous: FittedModel | N
 
 
 def _check_same_start(data: TrainingData, previous: FittedModel) -> None:
-    """Raise an error where only one of two fits was given scores to begin at, as far as the earlier model tells.
+    """Raise an error where only one of the two fits was given `init_score`, as far as the earlier model can tell.
 
-    It tells that it had such until it is saved to a file, and that it had none where it began at the prior: given
-    scores take the place of the prior.
+    A model that was given scores says so, but a file does not keep it. A model that begins at the prior was given none,
+    as given scores take the place of the prior. One that begins at 0 may have been given some or not.
     """
     is_given = data.init_scores is not None
     if previous.init == GIVEN_SCORES and not is_given:

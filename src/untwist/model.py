@@ -271,8 +271,9 @@ class FittedModel:
         How noisy the labels of each source are; None where `fit` was given no sources.
     curves : dict
         What was measured after each round besides log-loss and error of the validation rows. Files leave it out.
-    init : "prior", "zero" or None
-        Where boosting was told to begin, with settings that were given; None where that is not known.
+    init : "prior", "zero", "init_score" or None
+        Where boosting began, with settings that were given: "init_score" is at scores that `fit` was given, which files
+        do not keep. None where that is not known.
     has_twins : bool
         Whether so many training rows nearly repeat rows of other folds that the folds may have remembered labels.
     """
@@ -304,11 +305,6 @@ class FittedModel:
         return f"FittedModel({table}, alpha {self.alpha:g}, {self.n_rounds} rounds{noise})"
 
     @property
-    def has_reliable_noise(self) -> bool:
-        """Whether the estimate of the noise can be relied on: where rows have near twins, wrong labels look right."""
-        return not self.has_twins or (self.noise is not None and bool(self.noise.found))
-
-    @property
     def has_wrong_labels(self) -> bool:
         """Whether wrong labels were found: among all labels, or as those of a source that stands out."""
         stands_out = self.sources is not None and bool(self.sources.stands_out.any())
@@ -327,9 +323,9 @@ class FittedModel:
 
         Where near twins make rates too low, no higher rate is excluded.
         """
-        if self.noise is None or not self.has_reliable_noise:
-            return None
-        return _open_upwards(self.noise) if self.unreliable_words else self.noise
+        if self.noise is None or not self.unreliable_words:
+            return self.noise
+        return _drop_upper_limits(self.noise) if self.noise.found else None
 
     @property
     def reliable_sources(self) -> NoiseBySource | None:
@@ -339,7 +335,7 @@ class FittedModel:
         """
         if self.sources is None or not self.unreliable_words:
             return self.sources
-        return self.sources.open_upwards() if self.has_wrong_labels else None
+        return self.sources.drop_upper_limits() if self.has_wrong_labels else None
 
     def describe_sources(self) -> str:
         """Say in words which sources are noisier than the others; empty where `fit` was given no sources."""
@@ -596,8 +592,8 @@ class FittedModel:
         return estimate_transitions(posterior, labels, weight, matrix=known, rows_per_case=cases)
 
 
-def _open_upwards(noise: NoiseEstimate | MatrixUntwisting) -> NoiseEstimate | MatrixUntwisting:
-    """Return an estimate whose intervals exclude no higher rate."""
+def _drop_upper_limits(noise: NoiseEstimate | MatrixUntwisting) -> NoiseEstimate | MatrixUntwisting:
+    """Return an estimate whose intervals all end at 1, as near twins make rates look too low."""
     if isinstance(noise, MatrixUntwisting):
         class_intervals = noise.class_intervals.copy()
         class_intervals[:, 1] = 1.0

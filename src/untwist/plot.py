@@ -280,7 +280,7 @@ def plot_review_yield(
         most = max(2 * len(audit.suspects()), LEAST_REVIEWED) if review is None else len(review[0])
     points = np.array(expect_finds(audit, check_count("most", most, low=1)))
     ax = _open(ax)
-    word = "expected" if audit.noise.found else "at most"
+    word = "expected" if audit.knows_share else "at most"
     ax.plot(*points.T, color=BLUE, label=f"{word}, the most suspect rows first")
     highest = float(points[:, 1].max())
     if review is not None:

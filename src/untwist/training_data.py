@@ -355,10 +355,12 @@ class TrainingData:
                 folds = split_items_into_folds(
                     contents.hashes(), label_sources.items, rows.labels, rows.weight, settings.cv, seed
                 )
-                _check_enough_for_folds(settings.cv, folds, contents, rows, "items")
+                unit = "items"
             else:
                 folds = settings.engine.make_folds(contents, rows, settings.cv, seed)
-                _check_enough_for_folds(settings.cv, folds, contents, rows, "rows" if groups is None else "groups")
+                unit = "rows" if groups is None else "groups"
+            if own_folds is None:
+                _refuse_too_many_folds(settings.cv, folds, contents, rows, unit)
         datasets: tuple[Dataset, ...] = (contents,)
         fold_numbers: tuple[NDArray[np.float32], ...] = ()
         if coding is not None:
@@ -876,20 +878,20 @@ def _check_review_allowed(
         )
 
 
-def _check_enough_for_folds(n_folds: int, folds: Array, contents: Dataset, rows: Rows, dealt_out: str) -> None:
-    """Raise an error where there are too few rows, groups or items for a number of folds other than the default."""
-    n_filled = len(folds)
-    if n_folds in (N_FOLDS, n_filled):
+def _refuse_too_many_folds(n_folds: int, folds: Array, contents: Dataset, rows: Rows, unit: str) -> None:
+    """Raise an error where more folds are asked for than there are rows of a class, groups or items to fill them.
+
+    The default number is not refused: it makes fewer folds of few rows.
+    """
+    if n_folds in (N_FOLDS, len(folds)):
         return
-    if dealt_out != "rows":
+    most, where = len(folds), ""
+    if unit == "rows":  # Some folds may be empty although there are rows enough, so that rows are counted.
+        by_class = count_different_rows(contents.hashes(), rows.labels, rows.weight)
+        most, where = int(by_class.max()), f" of the largest class (of {by_class.sum()} in all)"
+    if n_folds > most:
         raise ValueError(
-            f"cv must be at most the number of different {dealt_out}, {n_filled}, got {n_folds}: take fewer folds"
-        )
-    by_class = count_different_rows(contents.hashes(), rows.labels, rows.weight)
-    if n_folds > by_class.max():
-        raise ValueError(
-            f"cv must be at most the number of different rows of the largest class, {by_class.max()} of "
-            f"{by_class.sum()}, got {n_folds}: take fewer folds"
+            f"cv must be at most the number of different {unit}{where}, {most}, got {n_folds}: take fewer folds"
         )
 
 

@@ -202,7 +202,7 @@ def test_noise_that_looks_like_hard_rows_is_within_the_bounds():
     worst = audit.explain(audit.suspects(budget=1)[0])
     assert (worst.wrong, worst.wrong_at_most) == (audit.wrong[worst.row], 1.0)
     assert worst.wrong < 0.01
-    assert "up to over 99% likely wrong" in str(worst)
+    assert "up to 100% likely wrong" in str(worst)
 
 
 def test_several_classes(three):

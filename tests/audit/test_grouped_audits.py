@@ -328,6 +328,7 @@ def find_section(page, name):
 
 def test_where_noise_is_found_among_twins_no_number_is_told(half_fooled):
     audit = half_fooled
+    assert audit.noise.found
     assert not audit.tells_how_many
     share, _, high = audit.noise_rate
     assert share < 0.2 < high

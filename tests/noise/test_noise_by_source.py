@@ -518,7 +518,7 @@ def test_words_name_the_worst_sources_first():
 
 def test_words_tell_no_share_that_may_be_higher():
     noise = make_noise_by_source()
-    opened = noise.open_upwards()
+    opened = noise.drop_upper_limits()
     assert str(opened) == "noisier than the others (by how much cannot be told): b, c"
     assert opened.describe(1) == "noisier than the others (by how much cannot be told): b, and 1 more"
     assert "%" in noise._repr_html_()

@@ -183,9 +183,9 @@ def test_a_record_names_the_code_that_it_was_measured_on(tmp_path, monkeypatch):
     assert len(set(names)) == 5
     (tmp_path / "src/untwist/a.pyc").write_text("3")
     assert records.name_code(tmp_path) == names[-1]
-    of_core = records.name_code(tmp_path, records.CORE)
+    of_core = records.name_code(tmp_path, records.CORE_FOLDERS)
     (tmp_path / "src/untwist/a.py").write_text("3")
-    assert records.name_code(tmp_path, records.CORE) == of_core
+    assert records.name_code(tmp_path, records.CORE_FOLDERS) == of_core
     assert records.name_code(tmp_path) != names[-1]
     monkeypatch.setattr(records, "FOLDER", tmp_path)
     record = records.Record("leaks", "Leaks", {"fits": 3}, "Nothing.", "make leaks", 1.0)

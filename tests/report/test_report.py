@@ -167,7 +167,7 @@ def test_suspects_that_are_asked_for_come_in_order_of_doubt(shop, clean):
     assert f"first 5 up to {most:.1f} up to " in text
     assert "expected to be" not in text
     assert "What a review may find at most" in text
-    assert " to over 99%" in text
+    assert "up to 100%" in text
     assert unpack(some)["most"] == pytest.approx(clean.wrong_at_most[clean.suspects(budget=5)], abs=5e-5)
     assert unpack(some)["cap"] == math.ceil(clean.highest_share * 569)
     with pytest.raises(ValueError, match="rows must be indices"):

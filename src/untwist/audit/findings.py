@@ -387,7 +387,7 @@ def explain_rows(audit: LabelAudit, rows: NDArray[np.intp], n_compared: int | No
             reasons=(),
             n_disagreeing=0,
             n_similar=0,
-            wrong_at_most=audit.bound_row(row),
+            wrong_at_most=audit.bound_probability(row),
         )
         for row in rows.tolist()
     ]
@@ -413,7 +413,7 @@ def count_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> list[Coun
 
 
 def count_finds(audit: LabelAudit, rows: NDArray[np.intp]) -> float:
-    """Return how many wrong labels a review of some rows finds: about, and where no noise was found, at most.
+    """Return how many wrong labels a review of some rows finds: about, or where their share is not known, at most.
 
     Parameters
     ----------
@@ -428,7 +428,7 @@ def count_finds(audit: LabelAudit, rows: NDArray[np.intp]) -> float:
         One of the two of `LabelAudit.bound_wrong`.
     """
     expected, at_most = audit.bound_wrong(rows)
-    return expected if audit.noise.found else at_most
+    return expected if audit.knows_share else at_most
 
 
 def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> list[Point]:

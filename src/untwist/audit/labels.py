@@ -208,6 +208,11 @@ class LabelAudit:
         return self.twins is None or self.noise.is_given
 
     @property
+    def knows_share(self) -> bool:
+        """Whether the share of wrong labels is known: noise was found, and `tells_how_many`."""
+        return bool(self.noise.found) and self.tells_how_many
+
+    @property
     def n_judged(self) -> int:
         """The number of rows that were judged."""
         return len(self.given) if self.judged is None else int(self.judged.sum())
@@ -273,8 +278,8 @@ class LabelAudit:
         Returns
         -------
         list of Confusion
-            The pair with most rows first; pairs of which less than half a row is expected are left out. None where
-            nobody can tell how many labels are wrong, see `tells_how_many`.
+            The pair with most rows first; pairs of which less than half a row is expected are left out. The list is
+            empty where nobody can tell how many labels are wrong, see `tells_how_many`.
         """
         if not self.tells_how_many:
             return []
@@ -332,8 +337,8 @@ class LabelAudit:
         Returns
         -------
         low : float
-            What `expect_wrong` gives, the number if noise is the same everywhere; none where no noise was found, as
-            labels that are all right fit as well.
+            What `expect_wrong` gives, the number if noise is the same everywhere; 0 where the share of wrong labels is
+            not known, as labels that are all right fit as well.
         high : float
             The number if all that speaks against the labels is noise: the sum of `wrong_at_most`. Where no noise was
             found and all weights are 1, no more than may be wrong of all labels, by `highest_share`.
@@ -342,13 +347,16 @@ class LabelAudit:
         high = add_up(self.wrong_at_most[self._find_judged(rows)])
         if self.most_wrong is not None:
             high = min(high, self.most_wrong)
-        return expected if self.noise.found and self.tells_how_many else 0.0, max(expected, high)
+        return expected if self.knows_share else 0.0, max(expected, high)
 
     @property
     def most_wrong(self) -> int | None:
-        """How many of all labels may be wrong at most; None where noise was found, or where weights are not all 1."""
+        """How many of all labels may be wrong at most.
+
+        None where noise was found, where rows have near twins in other folds, and where weights are not all 1.
+        """
         weight = self.weight if self.judged is None else self.weight[self.judged]
-        if self.noise.found or not np.all(weight == 1):
+        if self.noise.found or not self.tells_how_many or not np.all(weight == 1):
             return None
         return math.ceil(self.highest_share * self.n_judged)
 
@@ -678,15 +686,15 @@ class LabelAudit:
                     reasons=tuple(reasons[:n_reasons]),
                     n_disagreeing=int(np.count_nonzero(self.given[similar] != self.given[row])),
                     n_similar=len(similar),
-                    wrong_at_most=self.bound_row(row),
+                    wrong_at_most=self.bound_probability(row),
                     n_predicted=self._count_predicted(row, similar),
                     similar=tuple(similar[:N_NAMED].tolist()),
                 )
             )
         return found
 
-    def bound_row(self, row: int) -> float | None:
-        """Return the highest probability of a label to be wrong where no more than that can be told, or None.
+    def bound_probability(self, row: int) -> float | None:
+        """Return the highest probability of a label to be wrong, where nothing nearer can be told.
 
         Parameters
         ----------
@@ -696,9 +704,9 @@ class LabelAudit:
         Returns
         -------
         float or None
-            None where noise was found, so that the label has a probability of its own.
+            None where the share of wrong labels is known, so that the label has a probability of its own in `wrong`.
         """
-        return None if self.noise.found and self.tells_how_many else float(self.wrong_at_most[row])
+        return None if self.knows_share else float(self.wrong_at_most[row])
 
     def _count_predicted(self, row: int, similar: NDArray[np.intp]) -> int:
         """Count the similar rows that bear the label which is predicted, if it is another one."""
@@ -713,8 +721,8 @@ class LabelAudit:
 
         A part is a category, a missing value, or a quarter of a column of numbers; the clearest comes first. Rows that
         are modestly harder than others, or of some class more often, make no slice; much harder ones can look the same
-        as wrong labels. So where no noise was found, the share of a slice may be anything from none up. There is no
-        slice where rows have near twins in other folds: its rows are not as many as they seem, and models know them.
+        as wrong labels. So where no noise was found, the share of a slice may be as low as 0. No slices are named where
+        rows have near twins in other folds: a slice has not as many rows as it seems, and models know them.
 
         Parameters
         ----------

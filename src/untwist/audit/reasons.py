@@ -83,8 +83,8 @@ class Explanation:
     n_predicted : int
         Of these, the rows that bear the label `predicted`.
     wrong_at_most : float or None
-        Where no noise was found, or nobody can tell how much, the highest probability that is not excluded: see
-        `LabelAudit.bound_wrong`. None where `wrong` can be relied on.
+        Where no noise was found, or nobody can tell how many labels are wrong, the highest probability that is not
+        excluded: see `LabelAudit.bound_wrong`. None where `wrong` can be relied on.
     similar : tuple of int
         The positions of the rows that are most similar, at most five.
     """
@@ -110,9 +110,9 @@ class Explanation:
         """How likely the label is wrong, in words."""
         if not self.is_judged:
             return "not judged"
-        if self.wrong_at_most is None:
-            return format_probability(self.wrong)
-        return f"up to {format_probability(self.wrong_at_most)}"
+        if self.wrong_at_most is None or self.wrong_at_most < 0.01:
+            return format_probability(self.wrong if self.wrong_at_most is None else self.wrong_at_most)
+        return f"up to {self.wrong_at_most:.0%}"
 
     def __repr__(self) -> str:
         return f"Explanation({str(self).splitlines()[0]}; {len(self.reasons)} reasons)"

@@ -74,8 +74,8 @@ class Slice:
     rows : int
         The number of rows.
     share_wrong, low, high : float
-        How many of their labels are wrong if they are not just harder, with the 95 % interval. Where no noise was found
-        in the table, nobody can tell which of both they are, so that `low` is 0.
+        The share of its labels that are wrong, with its 95 % interval. Where no noise was found in the table, `low` is
+        0: these rows may just be harder than the others.
     p_value : float
         How likely the labels of a part that is as good as all others contradict the features so much.
     """
@@ -89,9 +89,9 @@ class Slice:
     p_value: float
 
     def __str__(self) -> str:
-        share = (
-            f"{self.share_wrong:.1%} ({self.low:.1%} to {self.high:.1%})" if self.low > 0 else f"up to {self.high:.1%}"
-        )
+        share = f"up to {self.high:.1%}"
+        if self.low > 0:
+            share = f"{self.share_wrong:.1%} ({self.low:.1%} to {self.high:.1%})"
         name = f"column {self.column}" if isinstance(self.column, int) else self.column
         return f"{share} of the {self.rows} rows where {name} is {self.where}"
 

@@ -82,13 +82,13 @@ def describe_audit(audit: LabelAudit, *, for_command: bool) -> str:
         words += "" if audit.twins is not None else f"; {FIRST_ROWS[for_command]}"
         return "\n".join([words, *others])
     suspects = audit.suspects()
-    doubted = f"{len(suspects)} are more likely wrong than right"
-    if isinstance(audit.noise, MatrixUntwisting):
-        doubted = f"{len(suspects)} are suspects, about {audit.expect_wrong(suspects):,.0f} of them truly wrong"
+    doubted = f"{len(suspects)} are suspects"
+    if not isinstance(audit.noise, MatrixUntwisting):
+        doubted = f"{len(suspects)} are more likely wrong than right"
+    elif audit.tells_how_many:
+        doubted += f", about {audit.expect_wrong(suspects):,.0f} of them truly wrong"
     if not audit.tells_how_many:
-        if isinstance(audit.noise, MatrixUntwisting):
-            doubted = f"{len(suspects)} are suspects"
-        return "\n".join([f"{n_rows} labels: {SOME_WRONG}{audit.describe_as_source()}; {doubted}", *others])
+        return "\n".join([f"{n_rows} labels: {SOME_WRONG}; {doubted}", *others])
     rate, low, high = audit.noise_rate
     wrong = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
     lines = [f"{n_rows} labels, {wrong}{audit.describe_as_source()}; {doubted}"]
@@ -217,7 +217,7 @@ def describe_sources(audit: LabelAudit, *, for_command: bool) -> list[str]:
         # The shares of single sources differ by chance, and most where labels are few: only that of all is told.
         share, low, high = audit.noise_rate
         in_common = f": of the labels of all {share:.1%} ({low:.1%} to {high:.1%}) are wrong"
-        shares = in_common if audit.noise.found and audit.tells_how_many and len(sources) > 1 else ""
+        shares = in_common if audit.knows_share and len(sources) > 1 else ""
         lines.append(f"no source stands out among {len(sources):,}{shares}")
     if not audit.tells_how_many:
         lines += [f"labels of {one.name} are wrong more often than those of the others" for one in bad[:MOST_SOURCES]]
@@ -270,7 +270,7 @@ def write_html(audit: LabelAudit) -> str:
     return write_fragment(
         "Label audit",
         "\n".join(line for line in str(audit).splitlines() if not line.startswith(BY_LABEL)),
-        write_table(["label", "wrong", ""], labels) if audit.noise.found and audit.tells_how_many else "",
+        write_table(["label", "wrong", ""], labels) if audit.knows_share else "",
         write_table(["row", "labelled", "looks like", "likely wrong"], listed),
         write_curve(curve, expected) if len(suspects) > 1 and audit.tells_how_many else "",
     )

@@ -124,8 +124,8 @@ class Metric:
             return self._check(found, higher_is_better=True)
         posterior = answers.predict_proba(scores)
         posterior = posterior[:, 1] if posterior.shape[1] == 2 else posterior
-        by_name = _find_weight_name(self.function)
-        options = {} if by_name is None else {by_name: weight}
+        weight_name = _find_weight_name(self.function)
+        options = {} if weight_name is None else {weight_name: weight}
         try:
             found = self.function(y, posterior, **options)
         except ValueError as error:
@@ -192,19 +192,19 @@ def read_metric(given: Any) -> Metric | None:
     name = getattr(given, "__name__", type(given).__name__)
     if isinstance(given, _BaseScorer):
         return Metric(getattr(given, "_score_func", given).__name__, given, is_scorer=True)
-    _check_arguments(name, given)
+    _check_signature(name, given)
     return Metric(name, given, is_scorer=False)
 
 
-def _check_arguments(name: str, function: Callable[..., Any]) -> None:
+def _check_signature(name: str, function: Callable[..., Any]) -> None:
     """Raise an error where a function does not take what it will be given."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # Some functions that are not of Python do not tell.
-    by_name = _find_weight_name(function)
+        return  # Some functions that are not written in Python have no signature to look at.
+    weight_name = _find_weight_name(function)
     try:
-        signature.bind("y", "posterior", **({} if by_name is None else {by_name: "weight"}))
+        signature.bind("y", "posterior", **({} if weight_name is None else {weight_name: "weight"}))
     except TypeError as error:
         raise ValueError(
             f"eval_metric={name} must take labels and probabilities, (y, p), and may take weights by the name "

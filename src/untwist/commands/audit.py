@@ -364,22 +364,23 @@ class JudgedFile:
         audit = self.audit
         if audit.by_source is None:
             return {}
-        is_told = audit.tells_how_many
+        untold: dict[str, Any] = {}
+        if not audit.tells_how_many:
+            untold = dict.fromkeys(("share", "low", "high", "others", "expected_wrong")) | {"by_class": []}
         return {
             "sources": [
                 {
                     "source": one.name,
                     "labels": one.labels,
-                    "share": one.share_wrong if is_told else None,
-                    "low": one.low if is_told else None,
-                    "high": one.high if is_told else None,
-                    "others": one.others if is_told else None,
-                    "expected_wrong": round(one.expected_wrong, 1) if is_told else None,
+                    "share": one.share_wrong,
+                    "low": one.low,
+                    "high": one.high,
+                    "others": one.others,
+                    "expected_wrong": round(one.expected_wrong, 1),
                     "stands_out": one.stands_out,
-                    "by_class": [
-                        {"class": name} | _name_limits(limits) for name, *limits in one.class_shares if is_told
-                    ],
+                    "by_class": [{"class": name} | _name_limits(limits) for name, *limits in one.class_shares],
                 }
+                | untold
                 for one in audit.list_sources()
             ],
             "labels_per_item": audit.labels_per_item,

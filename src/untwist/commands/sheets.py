@@ -77,7 +77,7 @@ MARKS = {
 WIDE = ("utf-16", "utf-32")
 #: What a decoder puts where there is no character.
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-#: Control characters that no text has; a zero is not among them, as cells hold some.
+#: Control characters that text does not hold. A zero is left out, as cells of some tables hold one.
 CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]")
 #: How a table in JSON begins: with an object, or with a list of objects or of lists.
 JSON = re.compile(r'\s*(\{\s*"|\[\s*(\{|\[\s*["\d-]))')
@@ -406,15 +406,15 @@ def _tell_encoding(start: bytes) -> str | None:
         # Every second byte of most text in UTF-16 is 0, and of a line end in any.
         text = codecs.getincrementaldecoder(encoding)("replace").decode(start)
         ends_lines = b"\0" in start and "\n" in text and not set(text) & {"\0", REPLACEMENT}
-        # Of a cell in UTF-8 that holds a zero after a line end, other lines end without one.
-        ends_lines &= not (_is_plain_utf8(start) and 2 * text.count("\n") <= start.count(b"\n"))
-        if ends_lines or (zeros.count(0) > 0.5 * len(zeros) and not others.count(0)):
+        # A zero beside a line end in UTF-8 looks like a line end of UTF-16, but other line ends have none beside them.
+        is_utf8_with_zeros = _is_plain_utf8(start) and 2 * text.count("\n") <= start.count(b"\n")
+        if (ends_lines and not is_utf8_with_zeros) or (zeros.count(0) > 0.5 * len(zeros) and not others.count(0)):
             return encoding
     return None
 
 
 def _is_plain_utf8(start: bytes) -> bool:
-    """Whether these bytes are UTF-8 with no control characters but line ends, tabs and zeros."""
+    """Whether bytes, the last character perhaps cut off, are UTF-8 with no controls but line ends, tabs and zeros."""
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(start)
     except UnicodeDecodeError:

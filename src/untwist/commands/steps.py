@@ -423,8 +423,8 @@ def list_sources(model: PILBoostClassifier) -> list[dict[str, Any]] | None:
     Returns
     -------
     list of dict or None
-        What JSON says of each; None where no sources were told. Where no shares can be told, they are None, and only
-        sources that stand out come first.
+        What JSON says of each; None where no sources were told. Where no shares can be told, shares and matrices are
+        None; sources that stand out come first all the same, and the others by name.
     """
     noise = model.model_.sources
     if noise is None:

@@ -293,10 +293,10 @@ def _join_tables(tables: list[Any]) -> Any:
         return importlib.import_module("pandas").concat(tables, ignore_index=True)
     if hasattr(tables[0], "tocsr"):
         return importlib.import_module("scipy.sparse").vstack(tables, "csr")
-    is_masked = any(isinstance(one, np.ma.MaskedArray) for one in tables)
-    # NumPy has two functions, and the ordinary one forgets what is masked.
-    join: Any = np.ma.concatenate if is_masked else np.concatenate
-    return join(tables)
+    if any(isinstance(one, np.ma.MaskedArray) for one in tables):
+        joined: Any = np.ma.concatenate(tables)  # type: ignore[no-untyped-call]  # `np.concatenate` forgets the mask.
+        return joined
+    return np.concatenate(tables)
 
 
 def _look(client: Any, futures: list[Any], addresses: list[str], ranks: Collection[int]) -> dict[int, Outcome]:

@@ -184,8 +184,8 @@ class NoiseBySource:
             raise ValueError(f"clean must be of shape {(len(by), self.n_classes)}, got {truth.shape}")
         return np.asarray(np.einsum("nk,nkl->nl", truth, self.matrices_by_index[by]))
 
-    def open_upwards(self) -> NoiseBySource:
-        """Return the noise of sources that excludes no higher share: the models may have remembered wrong labels.
+    def drop_upper_limits(self) -> NoiseBySource:
+        """Return this estimate without upper limits or shares to tell, for labels that models may have remembered.
 
         Returns
         -------
@@ -207,19 +207,20 @@ class NoiseBySource:
         Returns
         -------
         str
-            The worst first, without a full stop. Shares are told only where there is evidence of wrong labels.
+            The worst first, without a full stop. Shares are told only where they can be, and where wrong labels were
+            found.
         """
         worst = [index for index in np.argsort(-self.shares, kind="stable").tolist() if self.stands_out[index]]
         typical = f"about {self._typical_share:.1%}"
         if not worst:
             is_told = self.tells_how_many and self.untwisting.found
-            shares = f" ({typical} of their labels wrong)" if is_told else ""
-            return f"no source stands out among {len(self.names):,}{shares}"
+            share_of_all = f" ({typical} of their labels wrong)" if is_told else ""
+            return f"no source stands out among {len(self.names):,}{share_of_all}"
         parts = [self._describe_source(index) for index in worst[:most]]
         if len(worst) > most:
             parts.append(f"and {len(worst) - most} more")
-        usual = f"{typical} wrong" if self.tells_how_many else "by how much cannot be told"
-        return f"noisier than the others ({usual}): {', '.join(parts)}"
+        how_others_err = f"{typical} wrong" if self.tells_how_many else "by how much cannot be told"
+        return f"noisier than the others ({how_others_err}): {', '.join(parts)}"
 
     def _describe_source(self, index: int) -> str:
         """Return the name of a source, with its share where that can be told."""

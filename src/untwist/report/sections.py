@@ -65,17 +65,19 @@ def write_summary(findings: Findings, row_name: str) -> str:
     rate, low, high = audit.noise_rate
     number, words = _write_headline(findings)
     mood = "" if audit.noise.found else " calm" if _is_clean(findings) else " open"
-    worth = f"{_say_how_many(audit, suspects)} of them truly wrong" if len(suspects) else "no suspects"
-    if not audit.tells_how_many and len(suspects):
+    worth = "no suspects"
+    if len(suspects) and audit.tells_how_many:
+        worth = f"{_say_how_many(audit, suspects)} of them truly wrong"
+    elif len(suspects):
         worth = "how many of them are wrong cannot be told"
-    wrong = ("expected wrong", f"{rate * n:,.0f}", f"between {low * n:,.0f} and {high * n:,.0f}")
-    if not audit.noise.found:
-        low = 0.0
-        high = audit.highest_share
-        reason = "more in some parts than in others" if findings.is_uneven else "no noise was found"
-        wrong = ("may be wrong", f"0 to {math.ceil(high * n):,}", reason)
     if not audit.tells_how_many:
         wrong = ("wrong", "at least some" if audit.noise.found else "any number", "how many cannot be told")
+    elif audit.noise.found:
+        wrong = ("expected wrong", f"{rate * n:,.0f}", f"between {low * n:,.0f} and {high * n:,.0f}")
+    else:
+        low, high = 0.0, audit.highest_share
+        reason = "more in some parts than in others" if findings.is_uneven else "no noise was found"
+        wrong = ("may be wrong", f"0 to {math.ceil(high * n):,}", reason)
     if audit.hidden_source is not None:
         high = audit.highest_share
         name, number_wrong, _ = wrong
@@ -217,7 +219,7 @@ def _point_to_slices(findings: Findings) -> list[str]:
 
 
 def _write_share(one: Slice) -> str:
-    """The share of wrong labels in a part; where it may as well be hard, no more than its upper end."""
+    """The share of wrong labels in a part with its interval; only the upper end where that begins at 0."""
     return format_interval((one.share_wrong, one.low, one.high)) if one.low > 0 else f"up to {format_percent(one.high)}"
 
 

@@ -45,7 +45,7 @@ def write_sources(findings: Findings) -> str:
         [
             f"<p>{_introduce(findings)}</p>",
             _write_advice(findings),
-            "" if not findings.audit.tells_how_many else place_beside(_draw(findings), _write_table(findings)),
+            place_beside(_draw(findings), _write_table(findings)) if findings.audit.tells_how_many else "",
             _write_disagreements(findings.disagreements),
         ]
     )
@@ -81,18 +81,18 @@ def _write_advice(findings: Findings) -> str:
         # The shares of single sources differ by chance, and most where labels are few: only that of all is told.
         audit = findings.audit
         in_common = ""
-        if audit.noise.found and audit.tells_how_many:
+        if audit.knows_share:
             in_common = f": of the labels of all {format_interval(audit.noise_rate)} are wrong"
-        below = "" if not audit.tells_how_many else " What the lines below differ by may be chance."
+        below = " What the lines below differ by may be chance." if audit.tells_how_many else ""
         return f"<p>No source stands out{in_common}.{below}</p>"
-    lines = [_advise(one, only_some=not findings.audit.tells_how_many) for one in bad[:MOST_TOLD]]
+    lines = [_advise(one, tells_share=findings.audit.tells_how_many) for one in bad[:MOST_TOLD]]
     if len(bad) > MOST_TOLD:
         lines.append(f"<li>{len(bad) - MOST_TOLD:,} more sources stand out.</li>")
     return f"<h3>What to do</h3><ul class=steps>{''.join(lines)}</ul>"
 
 
-def _advise(one: SourceQuality, *, only_some: bool) -> str:
-    """What to do about a source; without shares where only some labels are known to be wrong."""
+def _advise(one: SourceQuality, *, tells_share: bool) -> str:
+    """What to do about a source, with its share of wrong labels where that can be told."""
     name = for_page(one.name, 40)
     share = format_interval((one.share_wrong, one.low, one.high))
     others = "" if math.isnan(one.others) else f"; of the others {format_percent(one.others)}"
@@ -103,7 +103,7 @@ def _advise(one: SourceQuality, *, only_some: bool) -> str:
         worst, *limits = one.worst_class
         share = format_interval((limits[0], limits[1], limits[2]))
         words += f" Most of all it mislabels what is truly <b>{for_page(worst, 40)}</b>, {share} of it."
-    if only_some:
+    if not tells_share:
         words = f"Labels of <b>{name}</b> are wrong more often than those of the others; {HOW_MANY_UNKNOWN}."
     if one.is_mostly_wrong:
         return f"<li>{words} Most of what it says is wrong: ask whether its classes were mixed up.</li>"

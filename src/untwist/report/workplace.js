@@ -187,7 +187,7 @@ class Workplace {
       { id: `item-${i}`, class: `item is-${state}`, role: "option", "aria-selected": String(i === this.current), "aria-posinset": place + 1, "aria-setsize": this.shown.length },
       make("span", { class: "sign", role: "img", "aria-label": words, title: words }, SIGNS[state] ?? ""),
       make("b", {}, String(sheet.name[i])),
-      make("span", { class: "chance" }, sheet.most ? `to ${formatProbability(sheet.most[i])}` : formatProbability(sheet.wrong[i])),
+      make("span", { class: "chance" }, formatWrong(sheet, i)),
       make("span", { class: "labels" }, `${sheet.classes[sheet.given[i]]} → ${target}`),
     );
     item.style.transform = `translateY(${place * ROW_HEIGHT}px)`;

@@ -41,8 +41,8 @@ function formatProbability(value) {
 
 /** How likely a label is wrong, in words. */
 function formatWrong(sheet, i) {
-  const words = formatProbability(sheet.wrong[i]);
-  return sheet.most ? `${words} to ${formatProbability(sheet.most[i])}` : words;
+  if (!sheet.most || sheet.most[i] < 0.01) return formatProbability((sheet.most ?? sheet.wrong)[i]);
+  return `up to ${Math.round(100 * sheet.most[i])}%`;
 }
 
 // Names of columns are compared without case, blanks and marks, so that `monthly_fee:` finds "Monthly fee".

@@ -113,7 +113,7 @@ def _collect(findings: Findings, rows: RowNames, table: Any, n_suspects: int) ->
         "given": audit.label_indices[shown].tolist(),
         "like": np.searchsorted(audit.classes, audit.predicted[suspects]).tolist(),
         "wrong": audit.wrong[suspects].round(4).tolist(),
-        "most": None if audit.noise.found and audit.tells_how_many else audit.wrong_at_most[suspects].round(4).tolist(),
+        "most": None if audit.knows_share else audit.wrong_at_most[suspects].round(4).tolist(),
         "cap": audit.most_wrong,
         "source": None if audit.source is None else _intern(map(_write_value, audit.source[shown].tolist())),
         "against": [[one.n_disagreeing, one.n_similar] for one in explanations],
