@@ -49,6 +49,8 @@ def check_numbers(name: str, value: ArrayLike) -> Array:
     >>> check_numbers("z", [1, 2])
     array([1., 2.])
     """
+    if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
+        raise ValueError(f"{name} must be numbers, none masked")
     try:
         if value is None or np.iscomplexobj(value):
             raise TypeError
@@ -256,7 +258,7 @@ def check_count(name: str, value: Any, low: int = 1, high: int | None = None) ->
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or int(value) < low:
         raise ValueError(f"{name} must be an integer >= {low}, got {value!r:.100}")
     if high is not None and int(value) > high:
-        raise ValueError(f"{name} must be at most {high}, got {value!r}")
+        raise ValueError(f"{name} must be at most {high}, got {value!r:.100}")
     return min(int(value), LARGEST_COUNT)
 
 

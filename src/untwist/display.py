@@ -17,6 +17,7 @@ from untwist.text import clip, for_page
 __all__ = [
     "NAME_WIDTH",
     "abbreviate",
+    "describe_probability",
     "format_probability",
     "write_bar",
     "write_curve",
@@ -279,6 +280,26 @@ def write_noise(
     if len(classes) > MOST_CLASSES:
         parts.append(f"and {len(classes) - MOST_CLASSES} more classes: see .matrix")
     return write_fragment("Label noise", words, *parts)
+
+
+def describe_probability(probability: float, at_most: float | None) -> str:
+    """Write how likely a label is wrong, or where only that is known, how likely it is at most.
+
+    Parameters
+    ----------
+    probability : float
+        From 0 to 1.
+    at_most : float or None
+        The highest probability that is not excluded, if `probability` cannot be relied on.
+
+    Returns
+    -------
+    str
+        Plain text.
+    """
+    if at_most is None:
+        return format_probability(probability)
+    return format_probability(at_most) if at_most < 0.01 else f"up to {at_most:.0%}"
 
 
 def format_probability(probability: float) -> str:

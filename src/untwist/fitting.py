@@ -19,7 +19,7 @@ from untwist.boosting.measuring import Answers, MeasuredRows, Measurer
 from untwist.boosting.runs import BoosterRun, advance
 from untwist.data.batches import Encoded
 from untwist.data.labels import list_positive_classes
-from untwist.model import FittedModel
+from untwist.model import GIVEN_SCORES, FittedModel
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.paper import MenonEstimate
 from untwist.noise.posterior import ClassesPosterior, Posterior
@@ -33,9 +33,6 @@ __all__ = ["AlphaDecision", "Fit", "Replay", "boost_given_settings", "decide_alp
 
 #: Up to so many rows, boosters work side by side, each on its share of the threads; beyond, one after the other.
 MOST_ROWS_SIDE_BY_SIDE = 200_000
-
-#: What `FittedModel.init` says where `fit` was given `init_score`.
-GIVEN_SCORES = "init_score"
 
 #: The compiled engine rounds boosting weights to this share of the heaviest row.
 WEIGHT_ROUNDING = 2.0**-17
@@ -261,17 +258,13 @@ def _count_rounds_left(data: TrainingData, link: Link, previous: FittedModel | N
 
 
 def _check_same_start(data: TrainingData, previous: FittedModel) -> None:
-    """Raise an error where only one of the two fits was given `init_score`, as far as the earlier model can tell.
-
-    A model that was given scores says so, but a file does not keep it. A model that begins at the prior was given none,
-    as given scores take the place of the prior. One that begins at 0 may have been given some or not.
-    """
+    """Raise an error where only one of the two fits was given `init_score`, as far as the earlier model tells."""
     is_given = data.init_scores is not None
     if previous.init == GIVEN_SCORES and not is_given:
         raise ValueError(
             "a warm start goes on with init_score of the last fit, got none: give the same init_score again"
         )
-    if is_given and any(ensemble.start for ensemble in previous.ensembles):
+    if is_given and previous.init not in (None, GIVEN_SCORES):
         raise ValueError("a warm start goes on with init_score of the last fit, which had none: leave out init_score")
 
 

@@ -37,9 +37,12 @@ from untwist.text import for_page
 from untwist.theory.links import Link
 from untwist.theory.several_classes import SoftmaxLink
 
-__all__ = ["Candidate", "Choice", "FittedModel", "Mixture", "OutOfFold", "average_by_item"]
+__all__ = ["GIVEN_SCORES", "Candidate", "Choice", "FittedModel", "Mixture", "OutOfFold", "average_by_item"]
 
 IMPORTANCES = ("paper", "gain", "splits")
+
+#: What `FittedModel.init` says where `fit` was given `init_score`.
+GIVEN_SCORES = "init_score"
 
 
 @dataclass(frozen=True)
@@ -272,8 +275,8 @@ class FittedModel:
     curves : dict
         What was measured after each round besides log-loss and error of the validation rows. Files leave it out.
     init : "prior", "zero", "init_score" or None
-        Where boosting began, with settings that were given: "init_score" is at scores that `fit` was given, which files
-        do not keep. None where that is not known.
+        Where boosting began, with settings that were given: "init_score" is at scores that `fit` was given. None where
+        that is not known.
     has_twins : bool
         Whether so many training rows nearly repeat rows of other folds that the folds may have remembered labels.
     """
@@ -325,7 +328,7 @@ class FittedModel:
         """
         if self.noise is None or not self.unreliable_words:
             return self.noise
-        return _drop_upper_limits(self.noise) if self.noise.found else None
+        return self.noise.drop_upper_limits() if self.noise.found else None
 
     @property
     def reliable_sources(self) -> NoiseBySource | None:
@@ -590,15 +593,6 @@ class FittedModel:
         assert not isinstance(known, tuple)
         cases = find_rows_per_case(posterior, labels, weight, *groups)
         return estimate_transitions(posterior, labels, weight, matrix=known, rows_per_case=cases)
-
-
-def _drop_upper_limits(noise: NoiseEstimate | MatrixUntwisting) -> NoiseEstimate | MatrixUntwisting:
-    """Return an estimate whose intervals all end at 1, as near twins make rates look too low."""
-    if isinstance(noise, MatrixUntwisting):
-        class_intervals = noise.class_intervals.copy()
-        class_intervals[:, 1] = 1.0
-        return replace(noise, interval=(noise.interval[0], 1.0), class_intervals=class_intervals)
-    return replace(noise, interval_neg=(noise.interval_neg[0], 1.0), interval_pos=(noise.interval_pos[0], 1.0))
 
 
 def _join(columns: list[Array]) -> Array:

@@ -335,10 +335,19 @@ def _require_audit(audit: Any) -> None:
 
 
 def _find_noise(model: Any) -> NoiseEstimate | MatrixUntwisting:
-    noise = model.noise if isinstance(model, LabelAudit) else find_model(model).noise
+    noise, unreliable = _look_up_noise(model)
     if noise is None:
         raise ValueError('model has no estimate of the noise: fit it with alpha="auto" or give noise_rates')
+    if unreliable:
+        raise ValueError(f"there is no noise to draw: {unreliable}")
     return noise
+
+
+def _look_up_noise(model: Any) -> tuple[NoiseEstimate | MatrixUntwisting | None, str]:
+    """Return what was estimated, and why it cannot be relied on; no words where it can."""
+    if isinstance(model, LabelAudit):
+        return model.noise, "" if model.tells_how_many else model.describe_noise()
+    return find_model(model).noise, find_model(model).unreliable_words
 
 
 def _name_noise(noise: NoiseEstimate | MatrixUntwisting) -> str:

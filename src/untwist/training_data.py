@@ -33,7 +33,7 @@ from untwist.data import tables
 from untwist.data.batches import Batches, Encoded
 from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
-from untwist.data.folds import count_different_rows, mix_bits, split_items_into_folds
+from untwist.data.folds import mix_bits, split_items_into_folds
 from untwist.data.groups import (
     OwnFolds,
     RowGroups,
@@ -351,16 +351,17 @@ class TrainingData:
             if not isinstance(settings.cv, int):
                 own_folds = table.read_own_folds(X, groups, label_sources, has_review)
                 folds = np.where(own_folds.held_out, rows.weight, 0.0)
-            elif groups is None and label_sources is not None and label_sources.has_repeated_items:
-                folds = split_items_into_folds(
-                    contents.hashes(), label_sources.items, rows.labels, rows.weight, settings.cv, seed
-                )
-                unit = "items"
             else:
-                folds = settings.engine.make_folds(contents, rows, settings.cv, seed)
-                unit = "rows" if groups is None else "groups"
-            if own_folds is None:
-                _refuse_too_many_folds(settings.cv, folds, contents, rows, unit)
+                items = None
+                if groups is None and label_sources is not None and label_sources.has_repeated_items:
+                    items = label_sources.items
+                _refuse_too_many_folds(settings.cv, rows, items, len(table.classes))
+                if items is None:
+                    folds = settings.engine.make_folds(contents, rows, settings.cv, seed)
+                else:
+                    folds = split_items_into_folds(
+                        contents.hashes(), items, rows.labels, rows.weight, settings.cv, seed
+                    )
         datasets: tuple[Dataset, ...] = (contents,)
         fold_numbers: tuple[NDArray[np.float32], ...] = ()
         if coding is not None:
@@ -878,21 +879,25 @@ def _check_review_allowed(
         )
 
 
-def _refuse_too_many_folds(n_folds: int, folds: Array, contents: Dataset, rows: Rows, unit: str) -> None:
+def _refuse_too_many_folds(n_folds: int, rows: Rows, items: NDArray[np.intp] | None, n_classes: int) -> None:
     """Raise an error where more folds are asked for than there are rows of a class, groups or items to fill them.
 
-    The default number is not refused: it makes fewer folds of few rows.
+    The default number is not refused: few rows make fewer folds. A row counts as the copies that its weight stands for,
+    as each of these may lie in a fold of its own.
     """
-    if n_folds in (N_FOLDS, len(folds)):
+    if n_folds == N_FOLDS:
         return
-    most, where = len(folds), ""
-    if unit == "rows":  # Some folds may be empty although there are rows enough, so that rows are counted.
-        by_class = count_different_rows(contents.hashes(), rows.labels, rows.weight)
-        most, where = int(by_class.max()), f" of the largest class (of {by_class.sum()} in all)"
+    present = rows.weight > 0
+    if rows.groups is not None:
+        unit, counts = "different groups", np.array([len(np.unique(rows.groups[present]))])
+    elif items is not None:
+        unit, counts = "items", np.array([len(np.unique(items[present]))])
+    else:
+        unit, copies = "rows of the largest class", np.clip(np.rint(rows.weight[present]), 1, n_folds)
+        counts = np.bincount(rows.labels[present], weights=copies, minlength=n_classes)
+    most = int(rows.workers.sum(counts).max())
     if n_folds > most:
-        raise ValueError(
-            f"cv must be at most the number of different {unit}{where}, {most}, got {n_folds}: take fewer folds"
-        )
+        raise ValueError(f"cv must be at most the number of {unit}, {most}, got {n_folds}: take fewer folds")
 
 
 def _list_source_columns(X: Any, index: NDArray[np.intp]) -> list[int]:

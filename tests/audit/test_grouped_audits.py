@@ -18,6 +18,7 @@ from helpers.grouped_rows import draw_patients
 from helpers.noisy_rows import make_noisy_rows
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
+from untwist.audit.findings import count_finds
 from untwist.audit.judging import doubt_judgement, judge_alike
 from untwist.audit.slices import Excess, find_p_values
 from untwist.automatic import sources as automatic_sources
@@ -399,14 +400,47 @@ def test_of_several_classes_and_sources_no_number_is_told_either():
     audit = audit_labels(y=y, pred_probs=posterior, source=source)
     assert audit.by_source.stands_out.tolist() == [False, False, True, False]
     assert LIMITS.search(find_section(report(audit, title="sources"), "sources"))
-    audit = replace(audit, twins=twins)
+    audit = replace(audit, twins=twins, by_source=audit.by_source.drop_upper_limits())
     assert "labels of 2 are wrong more often than those of the others" in str(audit)
     assert not LIMITS.search(str(audit))
     page = report(audit, title="sources")
     assert not LIMITS.search(find_section(page, "sources"))
     assert "Labels of <b>2</b> are wrong more often" in find_section(page, "sources")
+    assert "how many labels of 0 are wrong cannot be told" in map(str, audit.list_sources())
     without_calibration = page.replace(find_section(page, "calibration"), "")
     assert [one for one in NUMBERS if one in without_calibration] == []
+
+
+def test_a_review_of_such_rows_finds_as_many_as_there_are_at_most(fooled, half_fooled):
+    for audit in (fooled, half_fooled):
+        rows = np.arange(0, 900, 3)
+        assert audit.most_wrong is None
+        assert audit.bound_wrong(rows) == (0.0, 300.0)
+        assert count_finds(audit, rows) == 300.0
+        assert audit.explain(4).likely == "up to 100%"
+        assert "up to 100%" in audit._repr_html_() or not len(audit.suspects())
+        assert audit.slices() == audit.confusions() == []
+
+
+def test_predictions_are_not_said_to_mean_a_truth_among_such_rows(fooled, half_fooled):
+    for audit in (fooled, half_fooled):
+        section = find_section(report(audit, title="patients"), "calibration")
+        assert f"What such a prediction means for the truth cannot be told: {NOTHING_KNOWN}." in section
+        assert "truly so" not in section
+        assert "the truth behind them" not in section
+    page = report(replace(half_fooled, twins=None), title="patients")
+    assert "truly so" in find_section(page, "calibration")
+    assert "the truth behind them" in find_section(page, "calibration")
+
+
+def test_noise_of_such_rows_has_no_upper_limit_and_is_not_drawn(half_fooled):
+    assert (half_fooled.noise.interval_neg[1], half_fooled.noise.interval_pos[1]) == (1.0, 1.0)
+    pytest.importorskip("matplotlib", reason="it draws with Matplotlib")
+    from untwist.plot import plot_transition_matrix
+
+    for fitted in (half_fooled, half_fooled.model):
+        with pytest.raises(ValueError, match=r"there is no noise to draw: .*cannot be told"):
+            plot_transition_matrix(fitted)
 
 
 def test_nothing_is_excluded_of_the_sources_of_such_rows(patients):

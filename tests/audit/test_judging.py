@@ -13,7 +13,6 @@ from untwist.audit import judging
 from untwist.audit.judging import (
     Judgement,
     bound_share,
-    doubt_sources,
     find_unseen_share,
     judge_alike,
     judge_by_source,
@@ -56,16 +55,6 @@ def test_a_widened_interval_may_have_all_of_the_doubted_part_wrong():
 def test_what_no_row_shows_would_show_in_nineteen_of_twenty_cases(n_rows):
     assert (1 - find_unseen_share(n_rows)) ** n_rows == pytest.approx(0.05)
     assert find_unseen_share(0) == find_unseen_share(0.3) == find_unseen_share(1) == pytest.approx(0.95)
-
-
-def test_sources_of_doubted_rows_have_higher_ends_and_nothing_else():
-    plain = make_sources(make_pairs(), 2)
-    doubted = doubt_sources(plain, 0.3)
-    for name in ("intervals", "class_intervals"):
-        before, after = getattr(plain, name), getattr(doubted, name)
-        np.testing.assert_array_equal(after[..., 0], before[..., 0])
-        np.testing.assert_allclose(after[..., 1], 0.3 + 0.7 * before[..., 1])
-    np.testing.assert_array_equal(plain.intervals[:, 1], 1.5 * plain.shares)  # The one in hand stays as it was.
 
 
 def bound_mean_slowly(mean, pooled, shares, intervals, mass):

@@ -205,18 +205,32 @@ def test_more_folds_than_there_are_rows_groups_or_items_are_refused(patients):
     X, y = make_noisy_rows(60)
     most = int(np.bincount(y).max())
     assert len(collect(X, y, cv=most).folds) == most
-    with pytest.raises(ValueError, match=rf"rows of the largest class \(of 60 in all\), {most}, got 1000"):
-        PILBoostClassifier(**QUICK, cv=1000).fit(X, y)
+    for n_folds in (most + 1, 1000, 2**31):
+        with pytest.raises(
+            ValueError, match=f"cv must be at most the number of rows of the largest class, {most}, got"
+        ):
+            PILBoostClassifier(**QUICK, cv=n_folds).fit(X, y)
     copies = np.repeat(np.arange(60), 2)
-    with pytest.raises(ValueError, match=rf"\(of 60 in all\), {most}, got 120"):
-        collect(X[copies], y[copies], cv=120)
+    for data, weight in (((X[copies], y[copies]), None), ((X, y), np.full(60, 2.0))):
+        with pytest.raises(ValueError, match=f"of the largest class, {2 * most}, got {2 * most + 1}"):
+            PILBoostClassifier(**QUICK, cv=2 * most + 1).fit(*data, weight)
+    with pytest.raises(ValueError, match=f"of the largest class, {most}, got {most + 1}"):
+        PILBoostClassifier(**QUICK, cv=most + 1).fit(X, y, np.full(60, 1e-300))
     X, y, patient, _ = patients
     assert len(collect(X, y, groups=patient, cv=24).folds) == 24
     with pytest.raises(ValueError, match="cv must be at most the number of different groups, 24, got 25"):
         PILBoostClassifier(**QUICK, cv=25).fit(X, y, groups=patient)
     source = np.arange(len(y)) % 3
-    with pytest.raises(ValueError, match="cv must be at most the number of different items, 24, got 25"):
+    with pytest.raises(ValueError, match="cv must be at most the number of items, 24, got 25"):
         PILBoostClassifier(random_state=0, cv=25).fit(X, y, source=source, item=patient)
+
+
+def test_items_that_hold_the_same_make_fewer_folds_than_were_asked_for():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (600, 2)).astype(float)
+    y = X[:, 0].astype(int) ^ (rng.random(600) < 0.2)
+    fitted = PILBoostClassifier(**QUICK, cv=10).fit(X, y, source=np.arange(600) % 3, item=np.repeat(np.arange(200), 3))
+    assert fitted.score(X, y) > 0.7
 
 
 def test_the_default_number_of_folds_is_no_more_than_there_are_groups(patients):

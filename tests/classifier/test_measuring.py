@@ -1,5 +1,7 @@
 """Metrics of one's own, training curves, ranges of rounds."""
 
+import functools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -409,8 +411,33 @@ def test_a_function_of_other_arguments_is_named_with_what_it_may_take():
         read_metric(takes_weight_third)
     with pytest.raises(ValueError, match="eval_metric=<lambda> must take labels and probabilities"):
         read_metric(lambda y: 0.5)
-    for takes in (lambda *_, weight: 0.5, lambda y, p, sample_weight=None: 0.5, max, Ridge().score):
+    for takes in (lambda *_, weight: 0.5, lambda y, p, sample_weight=None: 0.5, max, Ridge().score, at_half):
         assert read_metric(takes).function is takes
+    with pytest.raises(ValueError, match="eval_metric must be") as caught:
+        read_metric([0.1] * 1000)
+    assert len(str(caught.value)) < 400
+
+
+def measure_at(y, p, threshold, sample_weight=None):
+    return "m", float(np.mean((p > threshold) == y)), True
+
+
+@functools.wraps(measure_at)
+def at_half(y, p):
+    return measure_at(y, p, 0.5)
+
+
+@functools.wraps(measure_at)
+def at_half_weighted(*args, **options):
+    assert list(options) == ["sample_weight"]
+    return measure_at(*args, 0.5, **options)
+
+
+@pytest.mark.parametrize("metric", [at_half, at_half_weighted])
+def test_a_function_in_a_wrapper_is_given_what_the_wrapper_takes(metric):
+    X, y = draw_sample()
+    fitted = make_model(eval_metric=metric, eval_training=True).fit(X, y)
+    assert fitted.evals_result_["training"]["m"][-1] > 0.5
 
 
 def test_what_a_metric_returns_is_shown_in_short():

@@ -109,14 +109,16 @@ def test_a_warm_start_has_init_score_where_the_last_fit_had_it(classes):
     with pytest.raises(ValueError, match="a warm start goes on with init_score of the last fit, got none"):
         boost_on(fitted, 8, X, y)
     at_once = make_model(8).fit(X, y, init_score=given)
-    saved = loads(dumps(fitted))  # A file does not tell whether there was one.
-    for halves in (pickle.loads(pickle.dumps(fitted)), saved):
+    for halves in (pickle.loads(pickle.dumps(fitted)), loads(dumps(fitted))):
+        with pytest.raises(ValueError, match="a warm start goes on with init_score of the last fit, got none"):
+            boost_on(halves, 8, X, y)
         boost_on(halves, 8, X, y, init_score=given)
         np.testing.assert_array_equal(halves.decision_function(X), at_once.decision_function(X))
-    plain = make_model(3, warm_start=True).fit(X, y)
-    for model in (plain, loads(dumps(plain))):
-        with pytest.raises(ValueError, match="a warm start goes on with init_score of the last fit, which had none"):
-            boost_on(model, 8, X, y, init_score=given)
+    for init in ("prior", "zero"):
+        plain = make_model(3, warm_start=True, init=init).fit(X, y)
+        for model in (plain, loads(dumps(plain))):
+            with pytest.raises(ValueError, match="goes on with init_score of the last fit, which had none"):
+                boost_on(model, 8, X, y, init_score=given)
 
 
 def test_a_warm_start_of_the_reference_engine_goes_on():

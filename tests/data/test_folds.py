@@ -7,7 +7,6 @@ from scipy.stats import binom
 from helpers.folds_twin import hold_out_slowly, split_slowly
 from untwist.data.folds import (
     FREQUENT,
-    count_different_rows,
     draw_folds,
     draw_share,
     hold_out_share,
@@ -19,12 +18,6 @@ from untwist.data.folds import (
 
 def numbers(*values):
     return np.array(values, dtype=np.uint64)
-
-
-def test_different_rows_are_counted_by_class_and_without_those_of_no_weight():
-    labels = np.array([0, 0, 2, 2, 2, 2], dtype=np.uint32)
-    weight = np.array([1.0, 2.0, 1.0, 0.5, 1.0, 0.0])
-    assert count_different_rows(numbers(5, 5, 5, 6, 6, 7), labels, weight).tolist() == [1, 0, 2]
 
 
 def test_mixed_is_splitmix64():

@@ -88,7 +88,15 @@ def test_arrays_follow_each_other_each_from_a_multiple_of_eight_bytes():
 
 def make_model(**changes):
     """Return as much of a fitted model as the version of its file depends on."""
-    parts = {"start": 0.0, "missing": None, "has_twins": False, "readings": {}, "numbers": {}, "drawn": None}
+    parts = {
+        "start": 0.0,
+        "missing": None,
+        "has_twins": False,
+        "init": "prior",
+        "readings": {},
+        "numbers": {},
+        "drawn": None,
+    }
     parts |= {"choice": False, "noise": None, "sources": None, "link": LINKS["clipped"](AlphaLoss(2.0))} | changes
     schema = Schema({}, parts["numbers"], parts["readings"], parts["missing"])
     tried = (SimpleNamespace(drawn=None), SimpleNamespace(drawn=parts["drawn"]))
@@ -97,6 +105,7 @@ def make_model(**changes):
         ensembles=(SimpleNamespace(start=0.0), SimpleNamespace(start=parts["start"])),
         encoder=SimpleNamespace(schema=schema),
         has_twins=parts["has_twins"],
+        init=parts["init"],
         choice=choice if parts["choice"] else None,
         noise=parts["noise"],
         sources=parts["sources"],
@@ -126,6 +135,7 @@ MATRIX = MatrixUntwisting.from_matrix(0.7 * np.eye(3) + 0.1)
         (5, {"readings": {0: "date"}, "numbers": {1: (0.5,)}}),
         (6, {"missing": 0.0}),
         (6, {"has_twins": True}),
+        (6, {"init": "init_score"}),
         (6, {"start": -0.5, "readings": {0: "date"}}),
     ],
 )

@@ -30,6 +30,12 @@ def test_what_is_no_number_is_refused(bad):
         check_numbers("x", bad)
 
 
+def test_masked_numbers_are_refused():
+    assert check_numbers("x", np.ma.array([1, 2], mask=[0, 0])).tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="x must be numbers, none masked"):
+        check_numbers("x", np.ma.array([1, 2], mask=[0, 1]))
+
+
 def test_messages_do_not_print_whole_arrays():
     many = np.full(900, "many")
     for check in (check_numbers, check_real, check_count):

@@ -18,7 +18,6 @@ from untwist.arguments import Array
 from untwist.audit.judging import (
     Judgement,
     doubt_judgement,
-    doubt_sources,
     judge_alike,
     judge_by_source,
     settle_reviewed,
@@ -290,7 +289,8 @@ def _audit_by_posterior(
 
 
 def _doubt_sources(by_source: NoiseBySource | None, twins: Twins | None) -> NoiseBySource | None:
-    return by_source if by_source is None or twins is None else doubt_sources(by_source, twins.share)
+    is_in_doubt = by_source is not None and twins is not None and not by_source.untwisting.is_given
+    return by_source.drop_upper_limits() if by_source is not None and is_in_doubt else by_source
 
 
 def _find_cases(posterior: Array, labels: NDArray[np.intp], weight: Array, groups: RowGroups | None) -> float:

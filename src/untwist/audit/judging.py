@@ -25,7 +25,6 @@ __all__ = [
     "Judgement",
     "bound_share",
     "doubt_judgement",
-    "doubt_sources",
     "find_unseen_share",
     "judge_alike",
     "judge_by_source",
@@ -136,29 +135,10 @@ def doubt_judgement(judged: Judgement, share: float) -> Judgement:
     """
     return replace(
         judged,
+        noise=judged.noise if judged.noise.is_given else judged.noise.drop_upper_limits(),
         share=widen_interval(judged.share, share),
         share_by_label=[widen_interval(one, share) for one in judged.share_by_label],
     )
-
-
-def doubt_sources(by_source: NoiseBySource, share: float) -> NoiseBySource:
-    """Return the noise of sources that excludes nothing of a share of the rows, as `doubt_judgement` does.
-
-    Parameters
-    ----------
-    by_source : NoiseBySource
-        What is known if models know all that they say.
-    share : float
-        The share of the rows that nearly repeat rows which models have seen.
-
-    Returns
-    -------
-    NoiseBySource
-    """
-    intervals, class_intervals = by_source.intervals.copy(), by_source.class_intervals.copy()
-    for ends in (intervals, class_intervals):
-        ends[..., 1] += share * (1.0 - ends[..., 1])
-    return replace(by_source, intervals=intervals, class_intervals=class_intervals)
 
 
 def settle_reviewed(judged: Judgement, review: ReviewedRows, weight: Array) -> Judgement:

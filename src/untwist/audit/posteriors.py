@@ -51,6 +51,8 @@ def read_posteriors(pred_probs: Any, classes: NDArray[Any], n_rows: int, name: s
     if is_a(given, "pandas", "DataFrame") or is_a(given, "polars", "DataFrame"):
         given = _order_columns(given, classes, name)
     try:
+        if np.iscomplexobj(given):
+            raise TypeError("they are complex")
         table = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold numbers, a row per label and a column per class ({error})") from error

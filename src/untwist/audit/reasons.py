@@ -14,7 +14,7 @@ from scipy import sparse
 
 from untwist.arguments import Array
 from untwist.data.encoding import TableEncoder
-from untwist.display import format_probability
+from untwist.display import describe_probability
 from untwist.model import FittedModel
 
 __all__ = ["Explanation", "Reason", "ReasonFinder", "describe_limit", "describe_value"]
@@ -110,9 +110,7 @@ class Explanation:
         """How likely the label is wrong, in words."""
         if not self.is_judged:
             return "not judged"
-        if self.wrong_at_most is None or self.wrong_at_most < 0.01:
-            return format_probability(self.wrong if self.wrong_at_most is None else self.wrong_at_most)
-        return f"up to {self.wrong_at_most:.0%}"
+        return describe_probability(self.wrong, self.wrong_at_most)
 
     def __repr__(self) -> str:
         return f"Explanation({str(self).splitlines()[0]}; {len(self.reasons)} reasons)"

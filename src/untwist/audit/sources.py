@@ -56,6 +56,8 @@ class SourceQuality:
         For each true class its name, the share of it that gets another label, and the 95 % interval of that share.
     stands_out : bool
         Whether it is noisier than the others, at the false discovery rate of `untwist.noise.sources`.
+    tells_how_many : bool
+        Whether shares can be told. Where they cannot, they are lower limits at best, and words leave them out.
     """
 
     name: Any
@@ -67,6 +69,7 @@ class SourceQuality:
     others: float
     class_shares: tuple[tuple[Any, float, float, float], ...]
     stands_out: bool
+    tells_how_many: bool = True
 
     @property
     def times_as_often(self) -> float:
@@ -89,6 +92,10 @@ class SourceQuality:
         return self.labels >= ENOUGH_LABELS and self.low > 0.5
 
     def __str__(self) -> str:
+        if not self.tells_how_many:
+            if self.stands_out:
+                return f"labels of {self.name} are wrong more often than those of the others"
+            return f"how many labels of {self.name} are wrong cannot be told"
         share = f"{self.share_wrong:.1%} of the labels of {self.name} are wrong ({self.low:.1%} to {self.high:.1%})"
         number = f"about {self.expected_wrong:,.0f} of {self.labels:,}"
         return f"{share}{self._compare()}: {number}{self._name_worst_class()}{self._advise()}"
@@ -221,6 +228,7 @@ def rate_sources(
                 )
             ),
             stands_out=bool(by_source.stands_out[one]),
+            tells_how_many=by_source.tells_how_many,
         )
         for one in worst_first.tolist()
     ]

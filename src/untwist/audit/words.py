@@ -9,7 +9,7 @@ import numpy as np
 from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG
 from untwist.display import (
     NAME_WIDTH,
-    format_probability,
+    describe_probability,
     write_bar,
     write_curve,
     write_fragment,
@@ -219,10 +219,7 @@ def describe_sources(audit: LabelAudit, *, for_command: bool) -> list[str]:
         in_common = f": of the labels of all {share:.1%} ({low:.1%} to {high:.1%}) are wrong"
         shares = in_common if audit.knows_share and len(sources) > 1 else ""
         lines.append(f"no source stands out among {len(sources):,}{shares}")
-    if not audit.tells_how_many:
-        lines += [f"labels of {one.name} are wrong more often than those of the others" for one in bad[:MOST_SOURCES]]
-    else:
-        lines += map(str, bad[:MOST_SOURCES])
+    lines += map(str, bad[:MOST_SOURCES])
     if len(bad) > MOST_SOURCES:
         lines.append(f"... and {len(bad) - MOST_SOURCES:,} more sources stand out: {ALL_SOURCES[for_command]}")
     if audit.share_repeated >= LEAST_REPEATED:
@@ -258,7 +255,7 @@ def write_html(audit: LabelAudit) -> str:
             f"{row}",
             for_page(audit.given[row], NAME_WIDTH),
             for_page(audit.predicted[row], NAME_WIDTH),
-            format_probability(float(audit.wrong[row])),
+            describe_probability(float(audit.wrong[row]), audit.bound_probability(row)),
         ]
         for row in suspects[:MOST_LISTED].tolist()
     ]

@@ -186,9 +186,9 @@ def read_metric(given: Any) -> Metric | None:
                 raise ValueError(
                     f"eval_metric={given!r} is no scorer of scikit-learn: it is called {scorer!r} there"
                 ) from error
-            raise ValueError(f"{KINDS}, got {given!r}, which is no scorer") from error
+            raise ValueError(f"{KINDS}, got {given!r:.100}, which is no scorer") from error
     if not callable(given):
-        raise ValueError(f"{KINDS}, got {given!r}")
+        raise ValueError(f"{KINDS}, got {given!r:.100}")
     name = getattr(given, "__name__", type(given).__name__)
     if isinstance(given, _BaseScorer):
         return Metric(getattr(given, "_score_func", given).__name__, given, is_scorer=True)
@@ -199,7 +199,7 @@ def read_metric(given: Any) -> Metric | None:
 def _check_signature(name: str, function: Callable[..., Any]) -> None:
     """Raise an error where a function does not take what it will be given."""
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, follow_wrapped=False)
     except (TypeError, ValueError):
         return  # Some functions that are not written in Python have no signature to look at.
     weight_name = _find_weight_name(function)
@@ -223,8 +223,9 @@ def _is_truth_value(value: Any) -> bool:
 
 
 def _takes(function: Callable[..., Any], name: str) -> bool:
-    """Tell whether a function has a parameter of this name."""
+    """Tell whether a function has a parameter of this name, which what it may be wrapped in lets through."""
     try:
+        inspect.signature(function, follow_wrapped=False).bind_partial(**{name: None})
         return name in inspect.signature(function).parameters
     except (TypeError, ValueError):
         return False

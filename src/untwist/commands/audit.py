@@ -336,7 +336,7 @@ class JudgedFile:
             ],
             "issues": self._list_issues(),
             "notes": self.table.notes,
-            "expected_wrong_among_suspects": round(expected, 1) if is_told else None,
+            "expected_wrong_among_suspects": round(expected, 1) if audit.knows_share else None,
             "wrong_among_suspects_at_most": round(at_most, 1),
             "suspects": listed.to_dict(orient="records"),
         }

@@ -168,7 +168,7 @@ def _count(ledger: Ledger, audit: LabelAudit, table: PreparedTable) -> dict[str,
         "right": int(np.count_nonzero(decisions.reviewed & ~decisions.relabelled)),
         "skipped": int(np.count_nonzero(decisions.decision == SKIP)),
         "noise_found": audit.noise.found,
-        "expected_wrong": round(low, 1) if audit.tells_how_many else None,
+        "expected_wrong": round(low, 1) if audit.knows_share else None,
         "wrong_at_most": round(high, 1),
     }
 
@@ -178,7 +178,7 @@ def _print_summary(counts: dict[str, Any], path: Path, command: str) -> None:
         print_result("Nothing was decided.")
         return
     expected = f"up to {math.ceil(counts['wrong_at_most']):,} could be expected"
-    if counts["noise_found"] and counts["expected_wrong"] is not None:
+    if counts["expected_wrong"] is not None:
         expected = f"about {counts['expected_wrong']:,.0f} were expected"
     n_reviewed = counts["wrong"] + counts["right"]
     skipped = f"; {counts['skipped']:,} skipped" if counts["skipped"] else ""

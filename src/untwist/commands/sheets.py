@@ -406,8 +406,9 @@ def _tell_encoding(start: bytes) -> str | None:
         # Every second byte of most text in UTF-16 is 0, and of a line end in any.
         text = codecs.getincrementaldecoder(encoding)("replace").decode(start)
         ends_lines = b"\0" in start and "\n" in text and not set(text) & {"\0", REPLACEMENT}
-        # A zero beside a line end in UTF-8 looks like a line end of UTF-16, but other line ends have none beside them.
-        is_utf8_with_zeros = _is_plain_utf8(start) and 2 * text.count("\n") <= start.count(b"\n")
+        # A zero beside a line end in a quoted cell of UTF-8 looks like a line end of UTF-16, but other line ends have
+        # none beside them.
+        is_utf8_with_zeros = b'"' in start and _is_plain_utf8(start) and 2 * text.count("\n") <= start.count(b"\n")
         if (ends_lines and not is_utf8_with_zeros) or (zeros.count(0) > 0.5 * len(zeros) and not others.count(0)):
             return encoding
     return None

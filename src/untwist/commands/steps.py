@@ -423,14 +423,14 @@ def list_sources(model: PILBoostClassifier) -> list[dict[str, Any]] | None:
     Returns
     -------
     list of dict or None
-        What JSON says of each; None where no sources were told. Where no shares can be told, shares and matrices are
-        None; sources that stand out come first all the same, and the others by name.
+        What JSON says of each; None where no sources were told. Where no shares can be told, they are None, as are
+        reliabilities and matrices; sources that stand out come first all the same, and the others by name.
     """
     noise = model.model_.sources
     if noise is None:
         return None
     is_told = not model.model_.unreliable_words
-    untold = {} if is_told else dict.fromkeys(("share", "low", "high", "matrix"))
+    untold = {} if is_told else dict.fromkeys(("share", "low", "high", "reliability", "matrix"))
     ranked = noise.shares if is_told else np.where(noise.stands_out, noise.shares, 0.0)
     return [
         {

@@ -24,7 +24,6 @@ from untwist.arguments import Array
 from untwist.sums import add_up, add_up_by_group
 
 __all__ = [
-    "count_different_rows",
     "draw_folds",
     "draw_share",
     "hold_out_groups",
@@ -150,30 +149,6 @@ def split_into_folds(
     filled = held_out.any(axis=1)
     # To leave out empty folds takes a copy, which is large where rows are many.
     return held_out if filled.all() else np.asarray(held_out[filled])
-
-
-def count_different_rows(hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array) -> NDArray[np.intp]:
-    """Count the different rows of each class, which `split_into_folds` shares out.
-
-    Parameters
-    ----------
-    hashes, labels, weight
-        As for `split_into_folds`.
-
-    Returns
-    -------
-    ndarray of int
-        By class, the number of different contents among the rows with a weight.
-
-    Examples
-    --------
-    >>> hashes, labels = np.array([7, 7, 8, 9], dtype=np.uint64), np.array([0, 0, 0, 1], dtype=np.uint32)
-    >>> count_different_rows(hashes, labels, np.ones(4))
-    array([2, 1])
-    """
-    present = np.flatnonzero(weight)
-    different = np.unique(np.stack([hashes[present], labels[present].astype(np.uint64)]), axis=1)
-    return np.bincount(different[1].astype(np.intp))
 
 
 def split_items_into_folds(

@@ -68,6 +68,11 @@ def find_classes(y: NDArray[Any], workers: Workers = solo) -> tuple[NDArray[Any]
             class_index = np.searchsorted(classes, local)[class_index]
     except TypeError as error:
         raise ValueError(f"y must hold labels of one kind, none missing ({error})") from error
+    except ValueError as error:
+        kinds = sorted({type(label).__name__ for label in y.tolist()})
+        if len(kinds) == 1:
+            raise
+        raise ValueError(f"y must hold labels of one kind, got {' and '.join(kinds)}") from error
     if spellings := find_spellings(map(str, classes)) if classes.dtype.kind in "UO" else {}:
         warnings.warn(
             f"labels {list_some(next(iter(spellings.values())))} differ by case or blanks alone, and are learned as "

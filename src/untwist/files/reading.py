@@ -41,7 +41,7 @@ from untwist.files.values import (
     read_whole,
     require,
 )
-from untwist.model import Candidate, Choice, FittedModel, Mixture
+from untwist.model import GIVEN_SCORES, Candidate, Choice, FittedModel, Mixture
 from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
@@ -246,7 +246,9 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
 
 
 def _read_init(about: Any) -> str | None:
-    """Return where boosting was told to begin; older files do not say, and folds have it in their trees."""
+    """Return where boosting began; older files do not say, and folds have it in their trees."""
+    if about.get("given_scores", False):
+        return GIVEN_SCORES
     if about["choice"] is not None or "init" not in about["settings"]:
         return None
     return read_one_of(read_value(about["settings"]["init"]), ("prior", "zero"))

@@ -34,7 +34,7 @@ from untwist.files.layout import (
     pack,
 )
 from untwist.files.whole_files import write_whole
-from untwist.model import Choice, FittedModel
+from untwist.model import GIVEN_SCORES, Choice, FittedModel
 from untwist.noise import NoiseEstimate
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
@@ -96,7 +96,8 @@ def dumps(model: PILBoostClassifier) -> bytes:
 def _choose_version(model: FittedModel) -> int:
     """Return the first version of the format that can hold a model."""
     has_start = any(ensemble.start for ensemble in model.ensembles)
-    if has_start or model.encoder.schema.missing is not None or model.has_twins:
+    tells_more = model.has_twins or model.init == GIVEN_SCORES
+    if has_start or tells_more or model.encoder.schema.missing is not None:
         return VERSION
     if model.encoder.schema.readings:
         return FIFTH_VERSION
@@ -179,6 +180,7 @@ def _describe_model(model: FittedModel, arrays: _ArrayWriter) -> dict[str, Any]:
         "ensembles": [_describe_ensemble(ensemble, arrays) for ensemble in model.ensembles],
         **({} if model.sources is None else {"sources": _describe_sources(model.sources, arrays)}),
         **({"near_twins": True} if model.has_twins else {}),
+        **({"given_scores": True} if model.init == GIVEN_SCORES else {}),
     }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,6 +52,16 @@ class NoiseEstimate:
     def matrix(self) -> Array:
         """The transition matrix of the rates: a row per true class, a column per label."""
         return np.array([[1.0 - self.rate_neg, self.rate_neg], [self.rate_pos, 1.0 - self.rate_pos]])
+
+    def drop_upper_limits(self) -> Self:
+        """Return this estimate without upper limits, for labels that models may have remembered.
+
+        Returns
+        -------
+        NoiseEstimate
+            Its intervals end at 1.
+        """
+        return replace(self, interval_neg=(self.interval_neg[0], 1.0), interval_pos=(self.interval_pos[0], 1.0))
 
     def describe(self, classes: ArrayLike) -> str:
         """Say in words how noisy the labels are, with the names of the classes.

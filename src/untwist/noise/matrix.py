@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -140,6 +140,18 @@ class MatrixUntwisting:
     def is_given(self) -> bool:
         """Whether the matrix was given, not estimated."""
         return math.isnan(self.evidence)
+
+    def drop_upper_limits(self) -> MatrixUntwisting:
+        """Return this estimate without upper limits, for labels that models may have remembered.
+
+        Returns
+        -------
+        MatrixUntwisting
+            Its intervals end at 1.
+        """
+        class_intervals = self.class_intervals.copy()
+        class_intervals[:, 1] = 1.0
+        return replace(self, interval=(self.interval[0], 1.0), class_intervals=class_intervals)
 
     @property
     def even_limit(self) -> float:

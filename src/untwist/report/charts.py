@@ -262,7 +262,7 @@ def draw_calibration(
     bins : sequence of tuples
         For each group of rows what was predicted, and the share of labels with its interval.
     clean : sequence of Point
-        The curve of the clean posterior.
+        The curve of the clean posterior; empty to leave it out.
     rows : sequence of float
         The share of rows in bins of the prediction from 0 to 1.
     words : str
@@ -284,15 +284,17 @@ def draw_calibration(
         size = f'width="{wide - 1:.1f}" height="{tall:.1f}"'
         parts.append(f'<rect class=rows x="{left:.1f}" y="{base - tall:.1f}" {size}/>')
     parts.append(f'<path class=diagonal d="{frame.trace([(0, 0), (1, 1)])}"/>')
-    parts.append(f'<path class="line clean" d="{frame.trace(clean)}"/>')
+    if clean:
+        parts.append(f'<path class="line clean" d="{frame.trace(clean)}"/>')
+        parts.append('<path class="line clean" d="M6 32H22"/>')
+        parts.append('<text class=note x="28" y="36">the truth behind them, untwisted</text>')
     for said, (share, low, high) in bins:
         x = frame.place_x(said)
         parts.append(f'<path class="whisker noisy" d="M{x:.1f} {frame.place_y(low):.1f}V{frame.place_y(high):.1f}"/>')
         parts.append(f'<circle class="dot noisy" cx="{x:.1f}" cy="{frame.place_y(share):.1f}" r="4"/>')
     parts += [
-        '<circle class="dot noisy" cx="14" cy="11" r="4"/><path class="line clean" d="M6 32H22"/>',
+        '<circle class="dot noisy" cx="14" cy="11" r="4"/>',
         '<text class=note x="28" y="15">labels as given, counted</text>',
-        '<text class=note x="28" y="36">the truth behind them, untwisted</text>',
     ]
     return write_svg(frame.height, words, *parts)
 

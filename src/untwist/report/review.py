@@ -10,7 +10,7 @@ import numpy as np
 from untwist.audit.findings import Findings, count_finds
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason, describe_value
-from untwist.data.twins import HOW_MANY_UNKNOWN
+from untwist.data.twins import HOW_MANY_UNKNOWN, NOTHING_KNOWN
 from untwist.display import format_probability
 from untwist.report import charts
 from untwist.report.markup import (
@@ -79,6 +79,8 @@ def write_review(findings: Findings, rows: RowNames, config: dict[str, Any], tab
         if not audit.noise.found:
             limit = format_percent(audit.highest_share)
             found = f"no evidence of wrong labels was found, though up to {limit} of them are not excluded"
+        if not audit.tells_how_many:
+            found = NOTHING_KNOWN
         return f"<p>There is nothing to review: {found}.</p>"
     sheet = pack_worksheet(findings, rows, table)
     config = config | {"classes": [str(label) for label in audit.classes.tolist()], "row_name": rows.word}

@@ -597,7 +597,7 @@ def write_calibration(findings: Findings) -> str:
     """
     audit = findings.audit
     bins = findings.calibration.groups
-    curve = findings.calibration.clean_curve
+    curve = findings.calibration.clean_curve if audit.tells_how_many else ()
     two = len(audit.classes) == 2
     inside = sum(low <= said <= high for said, (_, low, high) in bins)
     label = f"<b>{for_page(audit.classes.tolist()[1], 40)}</b>" if two else "what the model finds likeliest"
@@ -605,26 +605,33 @@ def write_calibration(findings: Findings) -> str:
         bins,
         curve,
         findings.calibration.spread,
-        f"Predicted and counted shares of labels, which agree in {inside} of {len(bins)} groups; the clean posterior",
+        f"Predicted and counted shares of labels, which agree in {inside} of {len(bins)} groups"
+        + ("; the clean posterior" if curve else ""),
     )
     counted = write_table(
         "Groups of rows",
         ["predicted", "counted", "95&nbsp;% interval"],
         [[f"{said:.1%}", f"{share:.1%}", f"{low:.1%} to {high:.1%}"] for said, (share, low, high) in bins],
     )
-    x, y = np.transpose(curve)
-    examples = [p for p in (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9) if bins[0][0] - 0.05 < p < bins[-1][0] + 0.05]
-    meanings = write_table(
-        "What a prediction means",
-        ["so labelled", "truly so"],
-        [[f"{p:.0%}", format_probability(float(np.interp(p, x, y)))] for p in examples],
-    )
+    meanings = ""
+    truth = f"What such a prediction means for the truth cannot be told: {NOTHING_KNOWN}."
+    if curve:
+        x, y = np.transpose(curve)
+        examples = [p for p in (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9) if bins[0][0] - 0.05 < p < bins[-1][0] + 0.05]
+        meanings = write_table(
+            "What a prediction means",
+            ["so labelled", "truly so"],
+            [[f"{p:.0%}", format_probability(float(np.interp(p, x, y)))] for p in examples],
+        )
+        truth = (
+            "The curve says what such a prediction means for the truth, "
+            + ("with the noise undone" if audit.noise.found else "which hardly differs where no noise was found")
+            + ": noise pulls shares towards the middle, untwisting takes them back."
+        )
     return (
         f"<p>Each dot is a group of rows: across, how likely they were held to be labelled {label}; up, how many are. "
         f"On the dashed line the two agree; {inside} of the {len(bins)} dots do so within their 95&nbsp;% intervals, "
-        "and how the others differ is allowed for. The curve says what such a prediction means for the truth, "
-        + ("with the noise undone" if audit.noise.found else "which hardly differs where no noise was found")
-        + ": noise pulls shares towards the middle, untwisting takes them back.</p>"
+        f"and how the others differ is allowed for. {truth}</p>"
         + place_beside(
             write_figure(chart, "Grey: where the rows lie. No prediction is of a model that had seen the row."),
             f"{meanings}<details><summary>The numbers behind the dots</summary>{counted}</details>",
