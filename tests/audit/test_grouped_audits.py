@@ -443,6 +443,24 @@ def test_noise_of_such_rows_has_no_upper_limit_and_is_not_drawn(half_fooled):
             plot_transition_matrix(fitted)
 
 
+def test_tests_that_count_rows_find_no_faults_among_groups(grouped):
+    kinds = {issue.kind for issue in replace(grouped, groups=None).find_issues()}
+    assert kinds & {"failing_group", "drift"}  # Rows of a patient follow each other, and are wrong together.
+    assert not {issue.kind for issue in grouped.find_issues()} & {"failing_group", "drift"}
+
+
+def test_sources_of_such_rows_are_not_said_to_be_alike(patients):
+    X, y, _, _ = patients
+    with pytest.warns(UserWarning, match="have near twins in other folds"):
+        audit = audit_labels(X, y, source=np.arange(len(y)) % 3)
+    words = "which of 3 are noisier than the others cannot be told either"
+    assert words in audit.describe_sources()
+    assert audit.model.model_.describe_sources() == words
+    page = report(audit, title="patients")
+    assert "Which of them are noisier than the others cannot be told either." in page
+    assert "No source stands out" not in page
+
+
 def test_nothing_is_excluded_of_the_sources_of_such_rows(patients):
     X, y, patient, _ = patients
     audit = audit_labels(X, y, GaussianNB(), source=patient % 3)

@@ -498,6 +498,30 @@ def test_a_column_of_numbers_without_any_number_is_refused(folder, monkeypatch, 
         assert "values are no numbers: taken as missing" in err
 
 
+@pytest.mark.parametrize(("ending", "way"), [("csv", []), ("parquet", []), ("parquet", ["--blocks"])])
+def test_dates_in_a_column_of_numbers_are_refused(folder, capsys, ending, way):
+    frame = make_frame()
+    untwist(capsys, "train", write(frame, ending), "--label", "y", "-o", "m.untwist", *way)
+    dates = pd.Series(pd.date_range("2020-01-01", periods=len(frame)))
+    predict = ["predict", "m.untwist", f"t.{ending}", "-o", "p.csv", *way]
+    for column in (dates, dates.dt.strftime("%Y-%m-%d")):
+        write(frame.assign(x=column), ending)
+        status, _, err = untwist(capsys, *predict)
+        assert status == 1
+        assert "column 'x' is one of numbers to the model, and holds dates now: correct the column" in err
+        assert not (folder / "p.csv").exists()
+
+
+def test_notes_show_the_beginning_of_long_texts(folder, capsys):
+    frame = make_frame()
+    frame = frame.assign(k=np.where(frame["y"] == frame["y"].iloc[0], "u", "v"))
+    untwist(capsys, "train", write(frame, "csv"), "--label", "y", "-o", "m.untwist")
+    write(frame.assign(k="z" * 5000), "csv")
+    _, _, err = untwist(capsys, "predict", "m.untwist", "t.csv", "-o", "p.csv")
+    assert f"k: '{'z' * 80}...' did not occur in training" in err
+    assert len(err) < 500
+
+
 def test_a_column_that_no_tree_asks_for_may_become_text(folder, capsys):
     frame = make_frame().assign(empty=np.nan)
     save(PILBoostClassifier(random_state=0).fit(frame.drop(columns="y"), frame["y"]), "m.untwist")

@@ -25,7 +25,7 @@ from untwist import PILBoostClassifier, load
 from untwist import text as safe
 from untwist.commands import columns, sheets
 from untwist.commands import main as cli
-from untwist.data import batches, memory
+from untwist.data import arrow_files, batches, memory
 from untwist.data.batches import Batches
 from untwist.export import to_code
 from untwist.export.scoring import Scoring
@@ -312,6 +312,27 @@ def test_texts_that_rows_share_are_written_within_the_limit(tmp_path, monkeypatc
     assert not (tmp_path / "p.csv").exists()
 
 
+@pytest.mark.parametrize("way", ["--blocks", "--no-blocks"])
+def test_texts_are_counted_before_memory_ends(tmp_path, monkeypatch, capsys, way):
+    """pyarrow may end the process where memory ends in one of its threads."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    monkeypatch.chdir(tmp_path)
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(500, dtype=np.int32)), pa.array(["x" * 10_000]))
+    table = pa.table({"a": np.arange(500.0) % 7, "text": text, "y": np.arange(500) % 7 > 3})
+    parquet.write_table(table, "t.parquet", store_schema=False)
+    for least, status in [(1 << 30, 0), (1 << 20, 1)]:
+        monkeypatch.setattr(memory, "LEAST_BYTES", least)
+        # Nothing but the count of texts keeps this from being read.
+        monkeypatch.setattr(memory, "_limit_address_space", lambda most: contextlib.nullcontext())
+        assert cli.main(["train", "t.parquet", "--label", "y", "-o", "m.untwist", way]) == status
+    assert "t.parquet needs more than 0 GB of memory: unpack or split it" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"t\.parquet needs more than 0 GB of memory"):
+        Batches("t.parquet").column("text")
+    assert Batches("t.parquet").column("a").tolist() == table["a"].to_pylist()
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
 def test_labels_that_rows_share_are_read_within_the_limit(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -388,6 +409,30 @@ def test_text_that_is_no_utf8_is_refused_in_one_sentence(tmp_path, monkeypatch, 
             r"bad.parquet cannot be read as a table: column 'odd', row 41: the text is not UTF-8: write", said
         )
     assert not (tmp_path / "p.csv").exists()
+
+
+def test_categories_that_are_no_utf8_are_named_with_their_first_row(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    bytes_of_words = pa.array([b"fine", b"\xff\xfe"], type=pa.binary())
+    words = pa.Array.from_buffers(pa.string(), 2, bytes_of_words.buffers())
+    for codes, place in [([0, None, 0, 1, 1], "row 4"), ([0, 0, 0, 0, 0], "from row 1 on")]:
+        coded = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), words)
+        with pytest.raises(ValueError, match=f"column 'w', {place}: "):
+            arrow_files.check_table(pa.table({"w": coded}))
+    parquet.write_table(pa.table({"w": pa.array(["a", "b"]).dictionary_encode()}), tmp_path / "good.parquet")
+    assert [table.num_rows for table in arrow_files.read_blocks(tmp_path / "good.parquet", None, 9)] == [2]
+
+
+def test_errors_of_arguments_do_not_reach_a_terminal_raw(capsys):
+    for arguments in (["inspect", "a.csv", "b\x1b[31m\u202e\x07.csv"], ["tr\x1bain"], ["train", "a.csv", "--n\x1bo"]):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(arguments)
+        assert caught.value.code == 2
+        said = capsys.readouterr().err
+        assert "error: " in said
+        assert not set(said) & {"\x1b", "\u202e", "\x07"}
 
 
 def test_batches_of_text_that_is_no_utf8_are_refused_too(tmp_path):

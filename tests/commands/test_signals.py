@@ -64,6 +64,29 @@ def wait_for_imports(process, library="numpy"):
         time.sleep(0.005)
 
 
+TERMINATED = """
+import os, signal, sys
+from untwist.commands import main, train
+from untwist.files.whole_files import open_whole
+
+def end_while_it_writes(arguments):
+    with open_whole("model.untwist") as file:
+        file.write(b"half of it")
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+
+train.main = end_while_it_writes
+main.main(["train"])
+"""
+
+
+def test_sigterm_leaves_no_half_of_a_file(tmp_path):
+    with start(sys.executable, "-c", TERMINATED, cwd=tmp_path) as process:
+        _, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err) == (143, "")
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="looks into /proc")
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize(

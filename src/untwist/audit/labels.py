@@ -795,6 +795,7 @@ class LabelAudit:
             time=times,
             time_column=column,
             item=self.item,
+            are_alone=self.groups is None,
         )
 
     @property

@@ -218,7 +218,9 @@ def describe_sources(audit: LabelAudit, *, for_command: bool) -> list[str]:
         share, low, high = audit.noise_rate
         in_common = f": of the labels of all {share:.1%} ({low:.1%} to {high:.1%}) are wrong"
         shares = in_common if audit.knows_share and len(sources) > 1 else ""
-        lines.append(f"no source stands out among {len(sources):,}{shares}")
+        unknown_too = f"which of {len(sources):,} are noisier than the others cannot be told either"
+        none_found = f"no source stands out among {len(sources):,}{shares}"
+        lines.append(none_found if audit.tells_how_many or audit.noise.found else unknown_too)
     lines += map(str, bad[:MOST_SOURCES])
     if len(bad) > MOST_SOURCES:
         lines.append(f"... and {len(bad) - MOST_SOURCES:,} more sources stand out: {ALL_SOURCES[for_command]}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from untwist.audit import Decisions, read_decisions
 from untwist.commands.decided import find_label
+from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, read, refuse_unwritable
 from untwist.commands.steps import add_file_options, encode_json, print_result, refuse_same_files
 from untwist.commands.workbooks import WORKBOOKS
@@ -62,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     """Read the options, and refuse what cannot be done before anything is read."""
-    parser = argparse.ArgumentParser(prog="untwist apply", description=__doc__.split(":")[0] + ".")
+    parser = CommandParser(prog="untwist apply", description=__doc__.split(":")[0] + ".")
     parser.add_argument("decisions", type=Path, metavar="DECISIONS", help="the file that untwist review wrote")
     parser.add_argument("table", type=Path, metavar="TABLE", help="the file that was reviewed, as it was then")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", required=True, help="the copy with other labels")

@@ -20,6 +20,7 @@ from untwist.audit.posteriors import read_posteriors
 from untwist.audit.words import FIRST_ROWS
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file, read_reviewed
+from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, read, refuse_unwritable, write
 from untwist.commands.steps import (
     add_reviewed_option,
@@ -188,7 +189,7 @@ def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespa
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     """Read the options, and refuse what cannot be done before anything is fitted."""
-    parser = argparse.ArgumentParser(prog="untwist audit", description=__doc__.split("?")[0] + "?")
+    parser = CommandParser(prog="untwist audit", description=__doc__.split("?")[0] + "?")
     add_audit_options(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="a report to open in a browser")
     parser.add_argument("--peers", action="store_true", help="XGBoost and LightGBM in the report too")

@@ -884,11 +884,14 @@ class NewRows:
         # A column that no tree asks for may hold anything.
         asked = {name for name, worth in zip(self.names, model.importances("splits"), strict=True) if worth > 0}
         for name, reading in self._readings.items():
-            if (
-                name in asked
-                and reading.kind == "number"
-                and not import_pandas().api.types.is_numeric_dtype(head[name])
-            ):
+            if name not in asked or name in self._dates:
+                continue
+            if reading.kind == "date":
+                raise ValueError(
+                    f"column {name!r} is one of numbers to the model, and holds dates now: correct the column, or "
+                    "empty its cells to do without it"
+                )
+            if not import_pandas().api.types.is_numeric_dtype(head[name]):
                 self._require_numbers(name, column_of(name))
         self._hints = hints
         self._name_row = name_row
@@ -945,10 +948,7 @@ class NewRows:
         reading = self._readings[name]
         if reading.kind == "number":
             return _read_numbers(column, reading)
-        if name in self._dates:
-            return column if import_pandas().api.types.is_numeric_dtype(column) else _read_dates(column, reading)
-        dates = _read_dates(column, reading)  # A model of an older untwist knows them as days.
-        return import_pandas().Series(to_days(dates.to_numpy()), index=column.index)
+        return column if import_pandas().api.types.is_numeric_dtype(column) else _read_dates(column, reading)
 
     def _name_unknown(self, name: str) -> str:
         return "the mean of all" if name in self._coded else "missing"

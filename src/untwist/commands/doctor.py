@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import platform
 import re
@@ -16,6 +15,7 @@ from sklearn.datasets import load_breast_cancer
 from untwist import _core
 from untwist.boosting.forest import count_threads
 from untwist.classifier import PILBoostClassifier
+from untwist.commands.parser import CommandParser
 from untwist.commands.steps import encode_json
 from untwist.files import dumps, loads
 from untwist.theory.links import CanonicalLink
@@ -101,7 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
     int
         The exit status.
     """
-    parser = argparse.ArgumentParser(prog="untwist doctor", description="Is everything in order here?")
+    parser = CommandParser(prog="untwist doctor", description="Is everything in order here?")
     parser.add_argument("--json", action="store_true", help="as JSON")
     options = parser.parse_args(arguments)
     start = time.monotonic()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import conform
+from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import add_table_options, encode_json, gather_hints, print_result
 from untwist.data.memory import limit_memory
@@ -40,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     int
         The exit status.
     """
-    parser = argparse.ArgumentParser(prog="untwist explain", description=__doc__.split(":")[0] + ".")
+    parser = CommandParser(prog="untwist explain", description=__doc__.split(":")[0] + ".")
     parser.add_argument("model", type=Path, metavar="MODEL", help="file that `untwist train` wrote")
     add_table_options(parser, labelled=False)
     parser.add_argument(

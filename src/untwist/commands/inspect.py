@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from untwist.commands.columns import check_roles, count_infinite, decide_column, describe_infinite, read_labels
+from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import (
     add_file_options,
@@ -54,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     int
         The exit status.
     """
-    parser = argparse.ArgumentParser(prog="untwist inspect", description=__doc__.split(":")[0] + ".")
+    parser = CommandParser(prog="untwist inspect", description=__doc__.split(":")[0] + ".")
     what = "file that `untwist train` wrote, or a table: CSV (may be compressed), .xlsx, .ods, Parquet, Arrow"
     parser.add_argument("file", type=Path, metavar="FILE", help=what)
     table = parser.add_argument_group("for tables")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import importlib.metadata
 import io
@@ -13,6 +12,7 @@ from collections.abc import Callable
 from threading import current_thread, main_thread
 from typing import Any
 
+from untwist.commands.parser import CommandParser
 from untwist.text import for_terminal
 
 __all__ = ["COMMANDS", "Program", "main", "run_program"]
@@ -45,8 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 done, 1 it could not be done, 2 not understood, 130 stopped by Ctrl-C.
+        The exit status: 0 done, 1 it could not be done, 2 not understood, 130 stopped by Ctrl-C, 143 by SIGTERM.
     """
+    if current_thread() is main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _leave)
     try:
         name, rest = _choose(arguments)
         return run_program(f"untwist {name}", lambda given: _import(COMMANDS[name][0]).main(given), rest)
@@ -57,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _choose(arguments: list[str] | None) -> tuple[str, list[str]]:
     """The command that was asked for, and its arguments."""
-    parser = argparse.ArgumentParser(prog="untwist", description="Learn the truth from data that lies.")
+    parser = CommandParser(prog="untwist", description="Learn the truth from data that lies.")
     version = importlib.metadata.version("untwist")
     parser.add_argument("--version", action="version", version=f"untwist {version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -119,6 +121,11 @@ def _import(name: str) -> Any:
         return importlib.import_module(name)
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave(*_: object) -> None:
+    """End as an exception does, so that unfinished files are removed."""
+    sys.exit(128 + signal.SIGTERM)
 
 
 def _end(*_: object) -> None:

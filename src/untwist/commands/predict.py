@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.blocks import add_blocks_option, reads_in_blocks
 from untwist.commands.columns import NewRows
+from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import open_writer, refuse_unwritable
 from untwist.commands.steps import add_table_options, encode_json, gather_hints, open_table, refuse_same_files
 from untwist.data.memory import limit_memory
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     int
         The exit status.
     """
-    parser = argparse.ArgumentParser(prog="untwist predict", description=__doc__.split(":")[0] + ".")
+    parser = CommandParser(prog="untwist predict", description=__doc__.split(":")[0] + ".")
     parser.add_argument("model", type=Path, metavar="MODEL", help="file that `untwist train` wrote")
     add_table_options(parser, labelled=False)
     add_blocks_option(parser)

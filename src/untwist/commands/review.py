@@ -16,6 +16,7 @@ from untwist.audit import LabelAudit
 from untwist.commands.audit import JudgedFile, add_audit_options, judge, list_inputs
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file
+from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import COMPRESSED, Sheet, find_kind
 from untwist.commands.steps import encode_json, print_result, read_table, refuse_same_files
 from untwist.commands.workbooks import WORKBOOKS
@@ -66,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     """Read the options, and refuse what cannot be done before anything is fitted."""
-    parser = argparse.ArgumentParser(prog="untwist review", description=__doc__.split(":")[0] + ".")
+    parser = CommandParser(prog="untwist review", description=__doc__.split(":")[0] + ".")
     add_audit_options(parser)
     parser.add_argument(
         "--decisions",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +13,7 @@ from untwist.classifier import PILBoostClassifier
 from untwist.commands.blocks import add_blocks_option, reads_in_blocks
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import read_reviewed
+from untwist.commands.parser import CommandParser
 from untwist.commands.steps import (
     add_reviewed_option,
     add_table_options,
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     int
         The exit status.
     """
-    parser = argparse.ArgumentParser(prog="untwist train", description=__doc__.split(":")[0] + ".")
+    parser = CommandParser(prog="untwist train", description=__doc__.split(":")[0] + ".")
     add_table_options(parser, labelled=True)
     add_blocks_option(parser)
     add_reviewed_option(parser)

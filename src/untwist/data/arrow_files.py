@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from untwist.data.memory import UnreadableFile
+import numpy as np
+
+from untwist.data.memory import UnreadableFile, find_most_text, refuse_memory
 from untwist.optional import import_optional
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "check_table",
     "describe_error",
     "import_pyarrow",
+    "limit_texts",
     "name_faults",
     "open_parquet",
     "read_blocks",
@@ -132,7 +135,7 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> Any:
     pyarrow, _ = import_pyarrow()
     with open_parquet(path) as file:
         schema = file.schema_arrow
-    blocks = [*read_blocks(path, columns, ROWS_WITHOUT_TEXT)]
+    blocks = [*limit_texts(read_blocks(path, columns, ROWS_WITHOUT_TEXT), path)]
     empty = schema.empty_table() if columns is None else schema.empty_table().select(columns)
     return pyarrow.concat_tables(blocks) if blocks else empty
 
@@ -188,6 +191,34 @@ def read_blocks(path: Path, columns: list[str] | None, n_rows: int) -> Iterator[
                 yield check_table(_set_file_metadata(file, table), first)
                 first += table.num_rows
         _check_row_count(file, first)
+
+
+def limit_texts(tables: Iterable[Any], *paths: Path) -> Iterator[Any]:
+    """Yield tables that are kept together, and refuse their files where texts grow too many.
+
+    A few bytes of a file can be a text that all of its rows share. pyarrow may end the process where memory ends in one
+    of its threads, so that it must not come to that.
+
+    Parameters
+    ----------
+    tables : iterable of pyarrow.Table
+        What is read of the files.
+    *paths : Path
+        The files; without any there is no limit.
+
+    Yields
+    ------
+    pyarrow.Table
+        The same.
+    """
+    pyarrow, _ = import_pyarrow()
+    most = find_most_text(*paths)
+    n_bytes = 0
+    for table in tables:
+        n_bytes += sum(one.nbytes for one in table.columns if not pyarrow.types.is_primitive(one.type))
+        if n_bytes > most:
+            raise refuse_memory(*paths)
+        yield table
 
 
 def _set_file_metadata(file: Any, table: Any) -> Any:
@@ -261,15 +292,27 @@ def check_table(table: Any, first_row: int = 0) -> Any:
                 chunk.validate(full=True)
             except pyarrow.ArrowInvalid as error:
                 reason = describe_error(error)
-                is_text = pyarrow.types.is_string(chunk.type) or pyarrow.types.is_large_string(chunk.type)
-                if is_text and (found := BAD_TEXT.fullmatch(reason)):
+                if (place := _find_bad_text(chunk, reason)) is not None:
                     raise ValueError(
-                        f"column {name!r}, row {row + int(found[1]) + 1}: the text is not UTF-8: write the file again, "
+                        f"column {name!r}, row {row + place + 1}: the text is not UTF-8: write the file again, "
                         "with text in UTF-8 or without this column"
                     ) from error
                 raise ValueError(f"column {name!r}, from row {row + 1} on: {reason}") from error
             row += len(chunk)
     return table
+
+
+def _find_bad_text(chunk: Any, reason: str) -> int | None:
+    """Return the first row of a chunk whose text is not UTF-8, None where pyarrow has another reason to refuse it."""
+    pyarrow, _ = import_pyarrow()
+    found = BAD_TEXT.search(reason)
+    if found is None:
+        return None
+    if pyarrow.types.is_dictionary(chunk.type):
+        rows = np.flatnonzero(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) == int(found[1]))
+        return int(rows[0]) if len(rows) else None
+    is_text = pyarrow.types.is_string(chunk.type) or pyarrow.types.is_large_string(chunk.type)
+    return int(found[1]) if is_text else None
 
 
 def to_frame(table: Any, first_row: int = 0) -> Any:

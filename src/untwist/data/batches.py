@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from untwist.data import tables
-from untwist.data.arrow_files import UNNAMED_INDEX, check_table, import_pyarrow, open_parquet, read_blocks
+from untwist.data.arrow_files import UNNAMED_INDEX, check_table, import_pyarrow, limit_texts, open_parquet, read_blocks
 from untwist.data.memory import limit_memory
 
 __all__ = ["Batches", "Encoded"]
@@ -136,7 +136,8 @@ class Batches:
     def _read_column(self, name: str) -> NDArray[Any]:
         import pyarrow
 
-        blocks = [table.column(0) for table in Batches(self, [name], rows=self._rows).blocks()]
+        tables = Batches(self, [name], rows=self._rows).blocks()
+        blocks = [table.column(0) for table in limit_texts(tables, *self._source.paths)]
         chunks = [chunk for block in blocks for chunk in block.chunks]
         values = pyarrow.chunked_array(chunks, self._source.schema.field(name).type)
         if values.null_count:

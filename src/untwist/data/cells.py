@@ -412,6 +412,10 @@ def _list_stray(known: list[str], is_stray: NDArray[np.bool_]) -> str:
     return f"; {list_some(stray)} taken as missing" if stray else ""
 
 
+#: So much of a text is listed.
+LONGEST_LISTED = 80
+
+
 def list_some(texts: Iterable[Any], most: int = 3) -> str:
     """List the first of some texts, in quotes.
 
@@ -426,7 +430,8 @@ def list_some(texts: Iterable[Any], most: int = 3) -> str:
     -------
     str
     """
-    listed = [repr(str(text)) for text in texts]
+    shown = [str(text) for text in texts]
+    listed = [repr(text if len(text) <= LONGEST_LISTED else f"{text[:LONGEST_LISTED]}...") for text in shown]
     return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 

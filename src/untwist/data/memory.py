@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["UnreadableFile", "limit_memory"]
+__all__ = ["UnreadableFile", "find_most_text", "limit_memory", "refuse_memory"]
 
 #: Bytes of memory that reading a file may take in any case.
 LEAST_BYTES = 8 << 30
 #: Bytes of memory that reading a file may take for each byte of the file.
 BYTES_PER_BYTE = 200
+#: A text is held about so often while a table is worked on: as it was read, in a frame, as a category, to be written.
+TIMES_HELD = 4
 
 
 class UnreadableFile(ValueError):
@@ -38,13 +41,46 @@ def limit_memory(*paths: Path) -> Iterator[None]:
     if not paths:
         yield
         return
-    most = LEAST_BYTES + BYTES_PER_BYTE * sum(path.stat().st_size for path in paths if path.exists())
     try:
-        with _limit_address_space(most):
+        with _limit_address_space(_find_most_bytes(paths)):
             yield
     except MemoryError as error:
-        words = f"{_name_files(paths)} needs more than {most / 1e9:.0f} GB of memory"
-        raise UnreadableFile(f"{words}: unpack or split it if it is what it seems") from error
+        raise refuse_memory(*paths) from error
+
+
+def find_most_text(*paths: Path) -> float:
+    """Return how many bytes of text may be held at once of what files hold, whatever the system allows.
+
+    Parameters
+    ----------
+    *paths : Path
+        The files; without any there is no limit.
+
+    Returns
+    -------
+    float
+    """
+    return _find_most_bytes(paths) / TIMES_HELD if paths else math.inf
+
+
+def refuse_memory(*paths: Path) -> UnreadableFile:
+    """Return the error for files that need more memory than they may ask for.
+
+    Parameters
+    ----------
+    *paths : Path
+        The files.
+
+    Returns
+    -------
+    UnreadableFile
+    """
+    words = f"{_name_files(paths)} needs more than {_find_most_bytes(paths) / 1e9:.0f} GB of memory"
+    return UnreadableFile(f"{words}: unpack or split it if it is what it seems")
+
+
+def _find_most_bytes(paths: Sequence[Path]) -> int:
+    return LEAST_BYTES + BYTES_PER_BYTE * sum(path.stat().st_size for path in paths if path.exists())
 
 
 @contextmanager

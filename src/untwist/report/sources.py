@@ -83,6 +83,8 @@ def _write_advice(findings: Findings) -> str:
         in_common = ""
         if audit.knows_share:
             in_common = f": of the labels of all {format_interval(audit.noise_rate)} are wrong"
+        if not (audit.tells_how_many or audit.noise.found):
+            return "<p>Which of them are noisier than the others cannot be told either.</p>"
         below = " What the lines below differ by may be chance." if audit.tells_how_many else ""
         return f"<p>No source stands out{in_common}.{below}</p>"
     lines = [_advise(one, tells_share=findings.audit.tells_how_many) for one in bad[:MOST_TOLD]]

@@ -131,6 +131,7 @@ def find_issues_in(
     time: Array | None = None,
     time_column: int | None = None,
     item: ArrayLike | None = None,
+    are_alone: bool = True,
 ) -> list[DataIssue]:
     """Find what is wrong with rows that are numbers already.
 
@@ -150,6 +151,9 @@ def find_issues_in(
         The column that is the time itself.
     item : array-like or None
         What each row is about.
+    are_alone : bool, default True
+        Whether each row is a case of its own. Where rows of a group are alike, tests that count rows find failures and
+        drift that are chance, so that neither is looked for.
 
     Returns
     -------
@@ -164,10 +168,11 @@ def find_issues_in(
     table = replace(table, columns=[column for column in table.columns if column not in ids])
     if labels is not None:
         issues += find_leaks(table, labels) + find_small_classes(labels, classes)
-    if labels is not None and posterior is not None:
+    if labels is not None and posterior is not None and are_alone:
         issues += find_failing_groups(table, labels, posterior, np.ones(len(labels)) if weight is None else weight)
-    issues += find_drift(table, labels, np.arange(len(numbers), dtype=np.float64), "the order of the rows")
-    if time is not None:
+    if are_alone:
+        issues += find_drift(table, labels, np.arange(len(numbers), dtype=np.float64), "the order of the rows")
+    if are_alone and time is not None:
         name = "time" if time_column is None else table.name(time_column)
         issues += find_drift(table, labels, time, name, without=time_column)
     if table.columns:
