@@ -18,6 +18,7 @@ import pytest
 from helpers import interrupting
 from helpers.patience import PATIENCE
 from untwist import load
+from untwist.commands import main as cli
 
 SOON = 8.0  # Seconds of the processor; each of the cases would take a minute and more.
 PROGRAM = Path(__file__).parents[1] / "helpers/interrupting.py"
@@ -72,6 +73,11 @@ from untwist.files.whole_files import open_whole
 def end_while_it_writes(arguments):
     with open_whole("model.untwist") as file:
         file.write(b"half of it")
+        child = os.fork()
+        if not child:
+            main._end_by_sigterm()
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGTERM
+        assert len(os.listdir()) == 1  # It is not the child's to remove.
         os.kill(os.getpid(), signal.SIGTERM)
         signal.pause()
 
@@ -83,8 +89,14 @@ main.main(["train"])
 def test_sigterm_leaves_no_half_of_a_file(tmp_path):
     with start(sys.executable, "-c", TERMINATED, cwd=tmp_path) as process:
         _, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, err) == (143, "")
+    assert (process.returncode, err) == (-signal.SIGTERM, "")
     assert os.listdir(tmp_path) == []
+
+
+def test_sigterm_is_as_it_was_after_a_command(capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    assert cli.main(["doctor"]) in (0, 1)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="looks into /proc")

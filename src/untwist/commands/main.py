@@ -8,7 +8,8 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import current_thread, main_thread
 from typing import Any
 
@@ -45,16 +46,28 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 done, 1 it could not be done, 2 not understood, 130 stopped by Ctrl-C, 143 by SIGTERM.
+        The exit status: 0 done, 1 it could not be done, 2 not understood, 130 stopped by Ctrl-C.
     """
-    if current_thread() is main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _leave)
     try:
         name, rest = _choose(arguments)
-        return run_program(f"untwist {name}", lambda given: _import(COMMANDS[name][0]).main(given), rest)
+        with _hear_sigterm():
+            return run_program(f"untwist {name}", lambda given: _import(COMMANDS[name][0]).main(given), rest)
     except KeyboardInterrupt:
         print("\nStopped.", file=sys.stderr)
         return 130
+
+
+@contextmanager
+def _hear_sigterm() -> Iterator[None]:
+    """Let SIGTERM remove unfinished files meanwhile, before it ends the program."""
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _end_by_sigterm)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _choose(arguments: list[str] | None) -> tuple[str, list[str]]:
@@ -123,9 +136,12 @@ def _import(name: str) -> Any:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _leave(*_: object) -> None:
-    """End as an exception does, so that unfinished files are removed."""
-    sys.exit(128 + signal.SIGTERM)
+def _end_by_sigterm(*_: object) -> None:
+    # An exception would get lost where it comes within an import. Nothing is unfinished before the module is there.
+    if module := sys.modules.get("untwist.files.whole_files"):
+        module.remove_unfinished()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _end(*_: object) -> None:

@@ -215,7 +215,9 @@ def limit_texts(tables: Iterable[Any], *paths: Path) -> Iterator[Any]:
     most = find_most_text(*paths)
     n_bytes = 0
     for table in tables:
-        n_bytes += sum(one.nbytes for one in table.columns if not pyarrow.types.is_primitive(one.type))
+        # Numbers cannot grow so, and the texts of categories are there once for all blocks.
+        is_bounded = [pyarrow.types.is_primitive(one) or pyarrow.types.is_dictionary(one) for one in table.schema.types]
+        n_bytes += sum(one.nbytes for one, skipped in zip(table.columns, is_bounded, strict=True) if not skipped)
         if n_bytes > most:
             raise refuse_memory(*paths)
         yield table

@@ -10,7 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = ["open_whole", "write_whole"]
+__all__ = ["open_whole", "remove_unfinished", "write_whole"]
+
+#: The files that are being written, each with its process: a child that was forked meanwhile has none of them.
+_unfinished: dict[Path, int] = {}
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
@@ -50,8 +53,9 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     permissions = 0o666 if old is None else stat.S_IMODE(old.st_mode)
-    handle = os.open(temporary, flags, permissions)
+    _unfinished[temporary] = os.getpid()
     try:
+        handle = os.open(temporary, flags, permissions)
         with os.fdopen(handle, "wb") as file:
             if old is not None:  # The umask may have taken some of the permissions away.
                 os.chmod(temporary, permissions)
@@ -63,7 +67,17 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+    finally:
+        del _unfinished[temporary]
     _sync_folder(target.parent)
+
+
+def remove_unfinished() -> None:
+    """Remove what this process has begun to write: for a signal that is about to end it."""
+    for temporary, process in list(_unfinished.items()):
+        if process == os.getpid():
+            with suppress(OSError):
+                os.unlink(temporary)
 
 
 def _sync_folder(path: Path) -> None:
