@@ -893,8 +893,10 @@ def _refuse_too_many_folds(n_folds: int, rows: Rows, items: NDArray[np.intp] | N
     elif items is not None:
         unit, counts = "items", np.array([len(np.unique(items[present]))])
     else:
-        unit, copies = "rows of the largest class", np.clip(np.rint(rows.weight[present]), 1, n_folds)
-        counts = np.bincount(rows.labels[present], weights=copies, minlength=n_classes)
+        unit, labels, weight = "rows of the largest class", rows.labels[present], rows.weight[present]
+        copies = np.bincount(labels, weights=np.clip(np.rint(weight), 1, n_folds), minlength=n_classes)
+        # The weights of equal rows add up before they are rounded.
+        counts = np.maximum(copies, np.ceil(np.bincount(labels, np.minimum(weight, n_folds), n_classes)))
     most = int(rows.workers.sum(counts).max())
     if n_folds > most:
         raise ValueError(f"cv must be at most the number of {unit}, {most}, got {n_folds}: take fewer folds")

@@ -216,6 +216,8 @@ def test_more_folds_than_there_are_rows_groups_or_items_are_refused(patients):
             PILBoostClassifier(**QUICK, cv=2 * most + 1).fit(*data, weight)
     with pytest.raises(ValueError, match=f"of the largest class, {most}, got {most + 1}"):
         PILBoostClassifier(**QUICK, cv=most + 1).fit(X, y, np.full(60, 1e-300))
+    few = np.repeat([[0.0], [1.0]], 20, axis=0), np.repeat([0, 1], 20)
+    assert len(collect(*few, np.full(40, 1.4), cv=28).folds) == 28  # Copies of equal rows add up before they are whole.
     X, y, patient, _ = patients
     assert len(collect(X, y, groups=patient, cv=24).folds) == 24
     with pytest.raises(ValueError, match="cv must be at most the number of different groups, 24, got 25"):

@@ -440,7 +440,8 @@ def test_a_budget_is_told_what_it_should_find(folder, capsys):
     found = json.loads(untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 1, "--json")[1])
     assert found["wrong"]["not_excluded"] >= max(found["wrong"]["high"], 0.007)
     assert len(found["suspects"]) == 1
-    assert found["expected_wrong_among_suspects"] < 0.5 < found["wrong_among_suspects_at_most"] <= 1
+    assert found["expected_wrong_among_suspects"] is None
+    assert 0.5 < found["wrong_among_suspects_at_most"] <= 1
     _, out, _ = untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 20)
     table = columns.prepare(clean, "churn")
     audit = audit_labels(table.X, table.y, PILBoostClassifier(random_state=0).fit(table.X, table.y))

@@ -512,6 +512,17 @@ def test_dates_in_a_column_of_numbers_are_refused(folder, capsys, ending, way):
         assert not (folder / "p.csv").exists()
 
 
+def test_a_few_dates_in_a_column_of_numbers_are_no_numbers(folder, capsys):
+    frame = make_frame().assign(empty=np.nan)
+    save(PILBoostClassifier(random_state=0).fit(frame.drop(columns="y"), frame["y"]), "m.untwist")
+    few = frame.iloc[:19].assign(x="2020-01-01")
+    for rows, status in [(few, 0), (pd.concat([few, few.iloc[:1]]), 1), (frame.assign(empty="2020-01-01"), 0)]:
+        write(rows, "csv")
+        found, _, err = untwist(capsys, "predict", "m.untwist", "t.csv", "-o", "p.csv")
+        assert found == status, err
+        assert ("x: 19 values are no numbers: taken as missing" in err) == (rows is few)
+
+
 def test_notes_show_the_beginning_of_long_texts(folder, capsys):
     frame = make_frame()
     frame = frame.assign(k=np.where(frame["y"] == frame["y"].iloc[0], "u", "v"))

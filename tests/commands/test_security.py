@@ -417,12 +417,39 @@ def test_categories_that_are_no_utf8_are_named_with_their_first_row(tmp_path):
 
     bytes_of_words = pa.array([b"fine", b"\xff\xfe"], type=pa.binary())
     words = pa.Array.from_buffers(pa.string(), 2, bytes_of_words.buffers())
-    for codes, place in [([0, None, 0, 1, 1], "row 4"), ([0, 0, 0, 0, 0], "from row 1 on")]:
-        coded = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), words)
+    for codes, kind, place in [
+        ([0, None, 0, 1, 1], pa.int32(), "row 4"),
+        ([0, 1, 0, 1, 1], pa.uint32(), "row 2"),
+        ([0, 0, 0, 0, 0], pa.int8(), "from row 1 on"),
+    ]:
+        coded = pa.DictionaryArray.from_arrays(pa.array(codes, kind), words)
         with pytest.raises(ValueError, match=f"column 'w', {place}: "):
             arrow_files.check_table(pa.table({"w": coded}))
     parquet.write_table(pa.table({"w": pa.array(["a", "b"]).dictionary_encode()}), tmp_path / "good.parquet")
     assert [table.num_rows for table in arrow_files.read_blocks(tmp_path / "good.parquet", None, 9)] == [2]
+
+
+def test_blocks_share_their_categories_and_each_counts_once(tmp_path, monkeypatch):
+    """pyarrow makes a copy of the categories for each block."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    words = pa.array(["x" * 40_000, "y" * 40_000])
+    codes = pa.array(np.arange(100_000) % 2, mask=np.arange(100_000) % 7 == 0)
+    coded = pa.DictionaryArray.from_arrays(codes.cast(pa.int32()), words)
+    parquet.write_table(pa.table({"a": np.arange(100_000.0), "w": coded}), tmp_path / "t.parquet")
+    monkeypatch.setattr(memory, "LEAST_BYTES", 500_000)
+    table = arrow_files.read_parquet(tmp_path / "t.parquet")
+    chunks = table["w"].chunks
+    assert len(chunks) > 5
+    assert len({chunk.dictionary.buffers()[2].address for chunk in chunks}) == 1
+    expected = [word if word is None else word[0] for word in coded.to_pylist()]
+    assert [word if word is None else word[0] for word in table["w"].to_pylist()] == expected
+    assert table.schema == parquet.read_schema(tmp_path / "t.parquet")
+    monkeypatch.setattr(memory, "LEAST_BYTES", 1_000)
+    monkeypatch.setattr(memory, "BYTES_PER_BYTE", 0)
+    with pytest.raises(ValueError, match=r"t\.parquet needs more than 0 GB of memory"):
+        arrow_files.read_parquet(tmp_path / "t.parquet")
 
 
 def test_errors_of_arguments_do_not_reach_a_terminal_raw(capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -224,8 +225,13 @@ def _is_truth_value(value: Any) -> bool:
 
 def _takes(function: Callable[..., Any], name: str) -> bool:
     """Tell whether a function has a parameter of this name, which what it may be wrapped in lets through."""
+    with suppress(TypeError, ValueError):  # It has no signature of its own.
+        wrapper = inspect.signature(function, follow_wrapped=False)
+        try:
+            wrapper.bind_partial(**{name: None})
+        except TypeError:
+            return False
     try:
-        inspect.signature(function, follow_wrapped=False).bind_partial(**{name: None})
         return name in inspect.signature(function).parameters
     except (TypeError, ValueError):
         return False

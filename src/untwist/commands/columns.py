@@ -887,11 +887,8 @@ class NewRows:
             if name not in asked or name in self._dates:
                 continue
             if reading.kind == "date":
-                raise ValueError(
-                    f"column {name!r} is one of numbers to the model, and holds dates now: correct the column, or "
-                    "empty its cells to do without it"
-                )
-            if not import_pandas().api.types.is_numeric_dtype(head[name]):
+                self._refuse_dates(name, column_of(name))
+            elif not import_pandas().api.types.is_numeric_dtype(head[name]):
                 self._require_numbers(name, column_of(name))
         self._hints = hints
         self._name_row = name_row
@@ -943,12 +940,27 @@ class NewRows:
                 f"is a number (say {clip(lost[0], 30)!r}): correct the column, or empty its cells to do without it"
             )
 
+    def _refuse_dates(self, name: str, column: Any) -> None:
+        """Raise a ValueError where a column of numbers holds dates now; a few such texts are no numbers like others."""
+        pandas = import_pandas()
+        is_text = not pandas.api.types.is_datetime64_any_dtype(column)
+        if is_text and len(_find_lost(column, pandas.Series(np.nan, index=column.index))) < LEAST_TEXTS:
+            self._readings[name] = Reading()
+            return
+        raise ValueError(
+            f"column {name!r} is one of numbers to the model, and holds dates now: correct the column, or empty its "
+            "cells to do without it"
+        )
+
     def _read(self, name: str, column: Any) -> Any:
         """A column as numbers, or as dates."""
         reading = self._readings[name]
         if reading.kind == "number":
             return _read_numbers(column, reading)
-        return column if import_pandas().api.types.is_numeric_dtype(column) else _read_dates(column, reading)
+        if name in self._dates:
+            return column if import_pandas().api.types.is_numeric_dtype(column) else _read_dates(column, reading)
+        dates = _read_dates(column, reading)  # No tree asks for the column, which may hold any numbers.
+        return import_pandas().Series(to_days(dates.to_numpy()), index=column.index)
 
     def _name_unknown(self, name: str) -> str:
         return "the mean of all" if name in self._coded else "missing"

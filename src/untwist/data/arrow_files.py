@@ -214,13 +214,37 @@ def limit_texts(tables: Iterable[Any], *paths: Path) -> Iterator[Any]:
     pyarrow, _ = import_pyarrow()
     most = find_most_text(*paths)
     n_bytes = 0
+    categories: dict[int, Any] = {}
     for table in tables:
-        # Numbers cannot grow so, and the texts of categories are there once for all blocks.
-        is_bounded = [pyarrow.types.is_primitive(one) or pyarrow.types.is_dictionary(one) for one in table.schema.types]
-        n_bytes += sum(one.nbytes for one, skipped in zip(table.columns, is_bounded, strict=True) if not skipped)
+        for index, kind in enumerate(table.schema.types):
+            if pyarrow.types.is_dictionary(kind):
+                table, more = _share_categories(table, index, categories)
+                n_bytes += more
+            elif not pyarrow.types.is_primitive(kind):
+                n_bytes += table.column(index).nbytes
         if n_bytes > most:
             raise refuse_memory(*paths)
         yield table
+
+
+def _share_categories(table: Any, index: int, known: dict[int, Any]) -> tuple[Any, int]:
+    """Return a table with the categories that the block before had, if they are the same, and the bytes of new ones.
+
+    pyarrow makes a copy of the categories for each block.
+    """
+    pyarrow, _ = import_pyarrow()
+    n_bytes = 0
+    chunks = []
+    for chunk in table.column(index).chunks:
+        if index not in known or not known[index].equals(chunk.dictionary):
+            known[index] = chunk.dictionary
+            n_bytes += chunk.dictionary.nbytes
+        kind = chunk.type
+        chunks.append(
+            pyarrow.DictionaryArray.from_arrays(chunk.indices, known[index], ordered=kind.ordered, safe=False)
+        )
+    column = pyarrow.chunked_array(chunks, table.schema.field(index).type)
+    return table.set_column(index, table.schema.field(index), column), n_bytes
 
 
 def _set_file_metadata(file: Any, table: Any) -> Any:
@@ -311,7 +335,7 @@ def _find_bad_text(chunk: Any, reason: str) -> int | None:
     if found is None:
         return None
     if pyarrow.types.is_dictionary(chunk.type):
-        rows = np.flatnonzero(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) == int(found[1]))
+        rows = np.flatnonzero(chunk.indices.to_numpy(zero_copy_only=False) == int(found[1]))
         return int(rows[0]) if len(rows) else None
     is_text = pyarrow.types.is_string(chunk.type) or pyarrow.types.is_large_string(chunk.type)
     return int(found[1]) if is_text else None
