@@ -17,6 +17,7 @@ from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 from untwist.noise import Untwisting
 from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.paper import MenonEstimate
 from untwist.progress import ProgressLine, use_display
 from untwist.settings import resolve
 from untwist.training_data import TrainingData, ValidationTable
@@ -538,3 +539,17 @@ def test_edges_may_differ_by_as_much_as_weights_are_rounded(heaviest):
             continue
         with pytest.raises(ValueError, match="the edges differ"):
             list(rounds)
+
+
+def test_a_model_has_the_noise_that_was_given_or_that_menon_estimated():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.where(rng.random(300) < 0.2, X[:, 0] < 0, X[:, 0] > 0).astype(int)
+    small = {"n_estimators": 3, "max_depth": 2, "random_state": 0}
+    given = PILBoostClassifier(2.0, noise_rates=(0.1, 0.2), **small).fit(X, y).model_
+    assert given.noise is given.untwisting
+    assert (given.noise.rate_neg, given.noise.rate_pos) == (0.1, 0.2)
+    menon = PILBoostClassifier("menon", **small).fit(X, y).model_
+    assert (type(menon.noise), menon.untwisting) == (MenonEstimate, None)
+    plain = PILBoostClassifier(2.0, **small).fit(X, y).model_
+    assert (plain.noise, plain.untwisting) == (None, None)
