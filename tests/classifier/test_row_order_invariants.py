@@ -129,9 +129,8 @@ def assert_same_audits(shuffled, audit, order):
 SLOW_AUDITS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("plain", "by source", "by item", "reviewed")]
 
 
-@pytest.mark.filterwarnings(
-    "ignore:pred_probs look as if they had seen the labels"
-)  # Those of few rows may, by chance.
+# Posteriors of few rows may look so by chance.
+@pytest.mark.filterwarnings("ignore:pred_probs look as if they had seen the labels")
 @pytest.mark.parametrize("kind", ["by posteriors", *SLOW_AUDITS])
 @holds(3, seed=st.integers(0, 2**32 - 1), n_classes=st.integers(2, 3))
 def test_an_audit_is_the_same_to_the_bit(kind, seed, n_classes):
