@@ -64,6 +64,8 @@ LEAST_WEIGHT = 1e-3
 MOST_COMPONENTS = 12
 # No diagonal of a component is below this.
 LEAST_DIAGONAL = 0.15
+# The smallest singular value of a matrix is more than this, and what undoes it has no numbers beyond 1e8.
+LEAST_SINGULAR_VALUE = 1e-8
 
 # ---- shares and their intervals ----
 
@@ -186,7 +188,7 @@ def _combine(
         factor = 1.0 if fit is even else 1.0 + UNEVEN_BIAS * (1.0 - np.trace(fit.matrix) / n_classes)
         for scale in SCALES:
             matrix = identity + factor * scale * (fit.matrix - identity)
-            if matrix.diagonal().min() >= LEAST_DIAGONAL:
+            if matrix.diagonal().min() >= LEAST_DIAGONAL and _can_be_undone(matrix):
                 log_weights.append(gain - ((scale - 1.0) / SCALE_SPREAD) ** 2 / 2.0)
                 matrices.append(matrix)
                 fits.append(fit)
@@ -210,6 +212,11 @@ def _combine(
     )
     best = max(fit.value for fit, _ in noisy)
     return _describe_shares(plausibility, mixture, [fit for fit, _ in noisy if fit.value >= best - NEARLY_AS_GOOD])
+
+
+def _can_be_undone(matrix: Array) -> bool:
+    """Tell whether more than rounding is left of a posterior that this matrix has twisted."""
+    return float(np.linalg.svd(matrix, compute_uv=False)[-1]) > LEAST_SINGULAR_VALUE
 
 
 def _weigh(log_weights: Array, n_unseen: int) -> Array:
