@@ -32,11 +32,12 @@ def list_forests(model):
     return model.forest_ if isinstance(model.forest_, list) else [model.forest_]
 
 
-def assert_same_trees(one, other, but=()):
+def assert_same_trees(one, other, but=(), rtol_of_values=0.0):
     for a, b in zip(list_forests(one), list_forests(other), strict=True):
         for name in FOREST:
             if name not in but:
-                np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+                rtol = rtol_of_values if name == "value" else 0.0
+                np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=rtol, err_msg=name)
 
 
 def assert_same(one, other, X, X_of_other=None, rtol=0.0):
@@ -180,9 +181,10 @@ def test_monotone_transforms_of_columns_do_not_change_the_trees(sample, settings
     weight = None if weigh is None else weigh(sample)
     other = np.column_stack([stretch(column, sample.rng) for column in sample.X.T])
     model, moved = fit(sample, settings, weight), PILBoostClassifier(**settings).fit(other, sample.y, weight)
-    assert_same_trees(model, moved, but=("threshold",))
     # Between the values that it has seen, a model may cut anywhere; weights are scaled, and the smallest become 0.
-    seen = slice(None) if weight is None else weight > 1e-280 * weight.max()
+    seen = np.ones(len(sample.y), dtype=bool) if weight is None else weight > 1e-280 * weight.max()
+    # A row without weight falls to one of its neighbours, and so may be a copy of another row: folds round by copies.
+    assert_same_trees(model, moved, but=("threshold",), rtol_of_values=0.0 if seen.all() else 1e-12)
     noise_from_all_rows = 1e-9 if hasattr(model, "choice_") else 0.0
     assert_same(model, moved, sample.X[seen], other[seen], rtol=noise_from_all_rows)
 
