@@ -1,16 +1,23 @@
 """The server of a review: who is answered, who is not, and what a broken client can do."""
 
+import errno
 import http.client
 import json
+import os
 import socket
+import subprocess
+import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from socketserver import TCPServer
+from urllib.parse import urlsplit
 
 import pytest
 
 from helpers.patience import PATIENCE
 from untwist.audit import read_decisions
-from untwist.review import Ledger, ReviewServer, server
+from untwist.review import Ledger, ReviewServer, connections, server
 
 PAGE = """<!doctype html><html><head><meta charset=utf-8>
 <meta http-equiv=Content-Security-Policy content="default-src 'none'; connect-src 'self'"></head>
@@ -18,16 +25,47 @@ PAGE = """<!doctype html><html><head><meta charset=utf-8>
 GIVEN = dict.fromkeys(range(100), "no")
 
 
+class Clock:
+    """A clock that stands still until a test moves it, however busy the machine is."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
 @pytest.fixture
-def served(tmp_path):
-    """A running server."""
+def served(tmp_path, monkeypatch):
+    """A running server, whose `clock` a test can move."""
+    monkeypatch.setattr(server._Handler, "timeout", PATIENCE)
     ledger = Ledger(tmp_path / "d.csv", f"{1:016x}-{2:016x}", GIVEN, dict.fromkeys(GIVEN, ""))
     with ReviewServer(PAGE, ledger) as running:
+        running.clock = Clock()
+        running.connections = connections.Connections(running.clock)
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield running
         running.shutdown()
         thread.join()
+
+
+def connect(served):
+    return socket.create_connection(("127.0.0.1", served.server_port), timeout=PATIENCE)
+
+
+def is_closed(talk):
+    """Wait until the other end has closed a connection; False where it answers."""
+    try:
+        return talk.recv(1000) == b""
+    except ConnectionResetError:
+        return True
+
+
+def wait_until(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
 
 
 def ask(served, method="GET", path="", body=None, *, token=None, host=None, **headers):
@@ -189,15 +227,122 @@ def test_a_length_is_asked_for(served):
     )
 
 
-def test_a_client_that_says_nothing_keeps_nobody_waiting(served, monkeypatch):
-    silent = [socket.create_connection(("127.0.0.1", served.server_port)) for _ in range(5)]
-    half = socket.create_connection(("127.0.0.1", served.server_port))
+def test_a_client_that_says_nothing_keeps_nobody_waiting(served):
+    silent = [connect(served) for _ in range(5)]
+    half = connect(served)
     half.sendall(b"POST /" + served.token.encode())
     assert ask(served)[0] == 200
     for one in (*silent, half):
         one.close()
     assert ask(served)[0] == 200
-    assert server._Handler.timeout == server.PATIENCE < 60
+    assert server._Handler.timeout is not None
+
+
+@pytest.mark.parametrize("knows_the_token", [False, True])
+def test_a_request_has_a_deadline_however_busily_it_is_sent(served, knows_the_token):
+    head = f"POST /{served.token if knows_the_token else ''}/decisions HTTP/1.1\r\n"
+    head += f"Host: 127.0.0.1:{served.server_port}\r\nContent-Type: application/json\r\nContent-Length: 999\r\n"
+    with connect(served) as slow:
+        slow.sendall(head.encode() + (b"\r\n" if knows_the_token else b""))
+        wait_until(lambda: len(served.connections) == 1)
+        for _ in range(4):  # A byte now and then, so that no single read waits for long.
+            slow.sendall(b" ")
+            served.clock.now += connections.PATIENCE / 4
+        content = b""
+        try:
+            while piece := slow.recv(1000):
+                content += piece
+        except ConnectionResetError:
+            pass
+        assert b"200" not in content
+    wait_until(lambda: len(served.connections) == 0)
+    assert ask(served)[0] == 200
+
+
+def test_an_answer_has_a_deadline_of_its_own(served, monkeypatch):
+    started, goes_on = threading.Event(), threading.Event()
+    decide = served.ledger.decide
+
+    def decide_slowly(*asked):
+        started.set()
+        assert goes_on.wait(PATIENCE)
+        decide(*asked)
+
+    monkeypatch.setattr(served.ledger, "decide", decide_slowly)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(post, served, {"row": 1, "decision": "keep"})
+        assert started.wait(PATIENCE)
+        served.clock.now += 10 * connections.PATIENCE  # What the disk takes is not the client's fault.
+        assert ask(served)[0] == 200
+        goes_on.set()
+        assert answer.result(PATIENCE)[0] == 200
+
+
+def test_of_too_many_connections_the_oldest_make_room(served, monkeypatch):
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 4)
+    most = []
+    admit = served.connections.admit
+
+    def watch(connection):
+        found = admit(connection)
+        most.append(len(served.connections))
+        return found
+
+    monkeypatch.setattr(served.connections, "admit", watch)
+    silent = [connect(served) for _ in range(20)]
+    for _ in range(3):
+        assert ask(served)[0] == 200
+    assert post(served, {"row": 1, "decision": "keep"})[0] == 200
+    assert all(map(is_closed, silent[:16]))
+    assert max(most) == 4
+    for one in silent:
+        one.close()
+
+
+def test_a_server_without_descriptors_rests_and_goes_on(served, monkeypatch):
+    rests, refusals = [], iter([errno.EMFILE, errno.ENFILE, errno.EMFILE])
+    accept = TCPServer.get_request
+
+    def run_out(self):
+        if number := next(refusals, None):
+            raise OSError(number, os.strerror(number))
+        return accept(self)
+
+    monkeypatch.setattr(TCPServer, "get_request", run_out)
+    monkeypatch.setattr(served.connections, "rest", lambda: rests.append(1))
+    assert ask(served)[0] == 200
+    assert len(rests) == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="descriptors are not limited there")
+def test_a_process_of_few_descriptors_answers_beside_many_silent_connections(tmp_path):
+    program = tmp_path / "serve.py"
+    program.write_text(FEW_DESCRIPTORS)
+    command = [sys.executable, str(program), str(tmp_path / "d.csv"), PAGE]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            address = urlsplit(process.stdout.readline())
+            silent = [socket.create_connection((address.hostname, address.port)) for _ in range(100)]
+            for _ in range(3):
+                talk = http.client.HTTPConnection(address.hostname, address.port, timeout=PATIENCE)
+                talk.request("GET", address.path.strip())
+                assert talk.getresponse().status == 200
+                talk.close()
+            assert process.poll() is None
+        finally:
+            process.kill()
+    for one in silent:
+        one.close()
+
+
+FEW_DESCRIPTORS = """
+import pathlib, resource, sys
+from untwist.review import Ledger, ReviewServer
+server = ReviewServer(sys.argv[2], Ledger(pathlib.Path(sys.argv[1]), "", {}, {}))
+resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
+print(server.address, flush=True)
+server.serve_forever()
+"""
 
 
 def test_many_clients_at_once_lose_nothing(served):

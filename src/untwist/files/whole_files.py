@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -10,8 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = ["open_whole", "remove_unfinished", "write_whole"]
+__all__ = ["open_whole", "remove_left_behind", "remove_unfinished", "write_whole"]
 
+#: Random bytes in the name of a file that is being written.
+MARK_BYTES = 8
 #: The files that are being written, each with its process: a child that was forked meanwhile has none of them.
 _unfinished: dict[Path, int] = {}
 
@@ -50,7 +53,7 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with target.open("wb") as file:
             yield file
         return
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(MARK_BYTES)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     permissions = 0o666 if old is None else stat.S_IMODE(old.st_mode)
     _unfinished[temporary] = os.getpid()
@@ -78,6 +81,23 @@ def remove_unfinished() -> None:
         if process == os.getpid():
             with suppress(OSError):
                 os.unlink(temporary)
+
+
+def remove_left_behind(path: str | os.PathLike[str]) -> None:
+    """Remove what processes that were killed had begun to write of a file, by whoever alone may write it now.
+
+    Parameters
+    ----------
+    path : str or path
+        The file that `open_whole` was given.
+    """
+    target = Path(os.path.realpath(path))
+    name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{{2 * MARK_BYTES}}}")
+    with suppress(OSError), os.scandir(target.parent) as entries:
+        for one in entries:
+            if name.fullmatch(one.name) and one.is_file(follow_symlinks=False):
+                with suppress(OSError):
+                    os.unlink(one.path)
 
 
 def _sync_folder(path: Path) -> None:

@@ -2,7 +2,8 @@
 
 - `ledger`: the decisions and their file;
 - `lock`: one review of a file at a time;
-- `server`: what browsers may ask, and who else may not.
+- `server`: what browsers may ask, and who else may not;
+- `connections`: how many may ask at once, and how long each may take.
 """
 
 from untwist.review.ledger import Ledger

@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from untwist.files.whole_files import remove_left_behind
+
 __all__ = ["Lock"]
 
 if sys.platform == "win32":
@@ -33,7 +35,7 @@ class Lock:
     """The right to write a file, held until `release` or the end of the process.
 
     Where its holder is to be found stands in the lock file, for its owner only: a process that takes over after a crash
-    can be found at the same place.
+    can be found at the same place. What the one that crashed had begun to write of the file is removed.
 
     Parameters
     ----------
@@ -45,6 +47,7 @@ class Lock:
         path = Path(os.path.realpath(path))  # Two names of one file have one lock.
         self._place = path.with_name(f"{path.name}.lock")
         self._handle = self._take(path)
+        remove_left_behind(path)
         self._left_behind = self._read()
 
     def _take(self, path: Path) -> int:

@@ -2,20 +2,24 @@
 
 It answers whoever knows its address, which holds a random token, and nobody else: other paths, hosts and origins get an
 empty answer. No answer allows another site to read it, and a decision is taken as JSON only, which no form can send.
+Connections are few, and each has a deadline: whoever holds many of them open keeps nobody else waiting.
 """
 
 from __future__ import annotations
 
+import errno
 import html
 import json
 import re
 import secrets
+import socket
 import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from untwist.review.connections import PATIENCE, Connections
 from untwist.review.ledger import Ledger
 
 __all__ = ["ReviewServer"]
@@ -26,8 +30,8 @@ LOOPBACK = "127.0.0.1"
 HOSTS = (LOOPBACK, "localhost")
 #: Bytes of a decision, at most.
 MOST_BYTES = 64 << 10
-#: Seconds that a client may be silent in the middle of a request.
-PATIENCE = 20
+#: What the system says where it has no descriptor, or no memory, for another connection.
+EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 #: What kind of answer a sentence is.
 TEXT = "text/plain; charset=utf-8"
 #: The policy that stands in a page.
@@ -59,6 +63,8 @@ class ReviewServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    #: Connections that the system keeps until they are accepted.
+    request_queue_size = 128
     #: On Windows it would let another process share the port; elsewhere it only frees the port at once.
     allow_reuse_address = sys.platform != "win32"
 
@@ -66,6 +72,7 @@ class ReviewServer(ThreadingHTTPServer):
         found = POLICY.search(page)
         if found is None:
             raise ValueError("the page must have a content security policy")
+        self.connections = Connections()
         super().__init__((LOOPBACK, port), _Handler)
         self.page = page.encode()
         self.policy = f"{html.unescape(found[1])}; frame-ancestors 'none'"
@@ -77,6 +84,49 @@ class ReviewServer(ThreadingHTTPServer):
     def address(self) -> str:
         """What to open in a browser."""
         return f"http://{LOOPBACK}:{self.server_port}/{self.token}/"
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept a connection; where there is no descriptor for it, rest instead of asking again and again.
+
+        Returns
+        -------
+        tuple
+            The connection, and the address of the client.
+        """
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in EXHAUSTED:
+                self.connections.rest()
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection by a thread of its own, if there is room for it.
+
+        Parameters
+        ----------
+        request, client_address
+            Whose it is.
+        """
+        if self.connections.admit(request):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection.
+
+        Parameters
+        ----------
+        request
+            Whose it is.
+        """
+        self.connections.release(request)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Drop whoever takes too long; `serve_forever` calls this twice a second, and after every connection."""
+        self.connections.drop_late()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing where a client went away in the middle of an answer.
@@ -100,6 +150,7 @@ class _Refusal(Exception):
 
 class _Handler(BaseHTTPRequestHandler):
     server: ReviewServer
+    #: Where nobody wakes a thread up, as after `shutdown`, the system ends its waiting.
     timeout = PATIENCE
 
     def do_GET(self) -> None:
@@ -111,6 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, find: Any) -> None:
         try:
             name = self._check_caller()
+            self.server.connections.trust(self.connection)
             find(name)
         except _Refusal as refusal:
             self._send(refusal.status, str(refusal).encode(), TEXT)
@@ -132,6 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         return name
 
     def _get(self, name: str) -> None:
+        self.server.connections.hold(self.connection)
         if name == "":
             self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8", self.server.policy)
             return
@@ -147,6 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json" or "Content-Type" not in self.headers:
             raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a decision must come as application/json")
         asked = self._read_body()
+        self.server.connections.hold(self.connection)
         try:
             self.server.ledger.decide(
                 asked.get("row"), asked.get("decision"), asked.get("label", ""), asked.get("note", "")
@@ -179,6 +233,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, found.encode(), "application/json")
 
     def _send(self, status: HTTPStatus, content: bytes, kind: str, policy: str | None = None) -> None:
+        self.server.connections.renew(self.connection)
         self.send_response_only(status)
         headers = {
             **HEADERS,
