@@ -79,6 +79,12 @@ def open_desk(browser, path, **view):
     browser.run("localStorage.clear()")
     browser.open(path, **view)
     browser.wait_for(READY)
+    show_row(browser)
+
+
+def show_row(browser):
+    """Scroll to where keys act: the row at hand is in view."""
+    browser.run("document.getElementById('sheet').scrollIntoView({ behavior: 'instant' })")
 
 
 def read(browser, name):
@@ -106,6 +112,11 @@ def choose(browser, control, value):
         f"(() => {{ const one = document.getElementById('{control}'); one.value = {json.dumps(value)};"
         "one.dispatchEvent(new Event('input')); })()"
     )
+
+
+def read_class_buttons(browser):
+    """What the buttons of classes say: the class, and its key."""
+    return browser.run("[...document.querySelectorAll('#classes button')].map(one => one.textContent)")
 
 
 def take_csv(browser, name):
@@ -363,8 +374,9 @@ def test_the_whole_way_by_keyboard_alone(browser, file, shop, tmp_path):
     assert found.fingerprint == shop.fingerprint
     assert b"'=ask" in content  # a spreadsheet takes it for text
 
-    browser.open(file)  # what was decided is there again
+    browser.open(file)  # what was decided is there again, and the next row that is open is at hand
     browser.wait_for(READY)
+    assert read_current(browser) == lines[0]
     assert read(browser, "yield").startswith(f"{wrong} of 5 were wrong")
     open_desk(browser, file)  # or, in a browser that knows nothing of it, from the file
     assert read(browser, "yield").startswith("Nothing")
@@ -464,7 +476,7 @@ def test_the_mouse_is_enough(browser, file, shop):
 
 def test_several_classes_have_a_key_each(browser, tickets_file):
     open_desk(browser, tickets_file)
-    names = browser.run("[...document.querySelectorAll('#classes button')].map(one => one.textContent)")
+    names = read_class_buttons(browser)
     assert names == ["account1", "billing2", "bug3", "feature4"]
     first = read_current(browser)
     given = browser.run("document.querySelector('.was').textContent")
@@ -476,6 +488,135 @@ def test_several_classes_have_a_key_each(browser, tickets_file):
     assert_quiet(browser, tickets_file)
 
 
+def write_numbered(path, labels, n_rows=300, budget=30):
+    """Write the report of an audit of labels that are drawn at random, among others, and return the audit."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 3))
+    truth = np.digitize(X[:, 0], np.quantile(X[:, 0], np.arange(1, len(labels)) / len(labels)))
+    given = np.where(rng.random(n_rows) < 0.2, rng.integers(0, len(labels), n_rows), truth)
+    audit = audit_labels(X, np.asarray(labels)[given])
+    path.write_text(report(audit, title="numbers", suspects=audit.suspects(budget=budget)), "utf-8")
+    return audit
+
+
+@pytest.mark.parametrize(
+    ("labels", "keys"),
+    [([0, 1], "01"), ([0, 1, 2, 3], "0123"), ([-1, 1], "21"), ([1, 2, 30], "123"), (["0", "1", "no", "r"], "0123"), (["3.0", "a", "b", "c"], "3124")],
+    ids=str,
+)
+def test_a_key_sets_the_label_of_the_button_that_shows_it(browser, tmp_path, labels, keys):
+    path = tmp_path / "numbers.html"
+    audit = write_numbered(path, labels)
+    open_desk(browser, path)
+    classes = list(map(str, audit.classes.tolist()))
+    by_class = dict(zip(map(str, labels), keys, strict=True))
+    assert sorted(read_class_buttons(browser)) == sorted(name + key for name, key in by_class.items())
+    suspects = audit.suspects(budget=30)[: len(classes) * 2]
+    wanted = [classes[i % len(classes)] for i in range(len(suspects))]
+    browser.press(*[by_class[name] for name in wanted])
+    unused = next(digit for digit in "9876543210" if digit not in keys)
+    browser.press(unused)
+    browser.run("document.getElementById('save').click()")
+    _, *lines = take_csv(browser, "decisions.csv")
+    decided = {int(line[0]): (line[3], line[4]) for line in lines}
+    given = list(map(str, audit.given[suspects].tolist()))
+    expected = {
+        row: ("keep" if old == new else "relabel", new)
+        for row, old, new in zip(suspects.tolist(), given, wanted, strict=True)
+    }
+    assert decided == expected
+    assert_quiet(browser, path)
+
+
+def test_every_key_on_a_button_presses_that_button(browser, tickets_file):
+    open_desk(browser, tickets_file)
+    shown = "[...document.querySelectorAll('#work button:has(kbd)')].map(one => one.querySelector('kbd').textContent)"
+    keys = browser.run(shown)
+    assert len(set(map(str.lower, keys))) == len(keys) == 9
+    browser.run(
+        "window.pressed = []; for (const one of document.querySelectorAll('#work button'))"
+        " one.addEventListener('click', () => pressed.push(one.querySelector('kbd')?.textContent))"
+    )
+    browser.press(*[key for key in keys if key not in "U?"], "u", "?")
+    pressed = browser.run("pressed")
+    assert pressed == [*[key for key in keys if key not in "U?"], "U", "?"]
+    assert not set(map(str.lower, keys)) & set("jkn/")
+
+
+def test_keys_act_only_where_the_row_at_hand_is_in_view(browser, file, shop):
+    open_desk(browser, file)
+    lines = [str(row + 2) for row in shop.suspects()[:4]]
+    browser.press("r")
+    browser.run("document.querySelectorAll('.item')[0].click()")
+    assert read_current(browser) == lines[0]
+    assert "relabelled to" in read(browser, "head")
+    top = "document.getElementById('head').getBoundingClientRect().top"
+    for key in ("Y", "s", "u", "1", "2", "r", "j", "n", "c"):
+        browser.run("scrollTo({ top: 0, behavior: 'instant' })")
+        assert browser.run(top) > 900
+        browser.press(key)
+        assert read(browser, "yield").startswith("1 of 1 was wrong"), key
+        assert read_current(browser) == lines[0]
+        assert (0 <= browser.run(top) < 700) == (key != "c")  # but for a key that is none here, it is in view now
+    browser.run("scrollTo({ top: 1e6, behavior: 'instant' })")
+    browser.press("Y")
+    assert "Here it is: press the key again." in read(browser, "message")
+    browser.press("Y")
+    assert read(browser, "yield").startswith("0 of 1 were wrong")
+    assert browser.run("document.getElementById('message').hidden")
+    browser.run("scrollTo({ top: 0, behavior: 'instant' })")
+    browser.press("ArrowUp")  # the list has the focus, and a move decides nothing
+    assert read(browser, "yield").startswith("0 of 1 were wrong")
+    assert_quiet(browser, file)
+
+
+def test_a_key_that_is_held_down_decides_once(browser, file):
+    open_desk(browser, file)
+    browser.press("r")
+    held = {"key": "r", "code": "KeyR", "text": "r", "windowsVirtualKeyCode": ord("R")}
+    for _ in range(5):
+        browser.send("Input.dispatchKeyEvent", type="keyDown", autoRepeat=True, **held)
+    assert read(browser, "yield").startswith("1 of 1 was wrong")
+
+
+def test_caps_lock_changes_no_key(browser, file, shop):
+    open_desk(browser, file)
+    lines = [str(row + 2) for row in shop.suspects()[:3]]
+    browser.press("j", "j")
+    locked = {"key": "K", "code": "KeyK", "text": "K", "windowsVirtualKeyCode": ord("K")}
+    browser.send("Input.dispatchKeyEvent", type="keyDown", **locked)
+    assert read_current(browser) == lines[1]
+    assert read(browser, "yield").startswith("Nothing is decided")
+
+
+def test_keys_can_be_switched_off_and_stay_off(browser, file, shop):
+    open_desk(browser, file)
+    lines = [str(row + 2) for row in shop.suspects()[:3]]
+    shown = "getComputedStyle(document.querySelector('#keep kbd')).display != 'none'"
+    assert browser.run(shown)
+    browser.run("document.getElementById('uses-keys').click()")
+    for _ in range(2):
+        browser.press("r", "Y", "1", "j", "u", "?", "/")
+        assert read(browser, "yield").startswith("Nothing is decided yet")
+        assert read_current(browser) == lines[0]
+        assert not browser.run("document.getElementById('keys').open")
+        assert not browser.run(shown)
+        browser.open(file)
+        browser.wait_for(READY)
+        show_row(browser)
+    assert not browser.run("document.getElementById('uses-keys').checked")
+    browser.run("document.getElementById('list').focus()")
+    browser.press("ArrowDown")  # what a list is moved in by is no shortcut
+    assert read_current(browser) == lines[1]
+    browser.run("document.getElementById('uses-keys').click()")
+    browser.open(file)
+    browser.wait_for(READY)
+    show_row(browser)
+    browser.press("r")
+    assert read(browser, "yield").startswith("1 of 1 was wrong")
+    assert_quiet(browser, file)
+
+
 def test_of_many_classes_one_is_chosen_by_typing(browser, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
@@ -485,7 +626,7 @@ def test_of_many_classes_one_is_chosen_by_typing(browser, tmp_path):
     path = tmp_path / "many.html"
     path.write_text(report(audit, title="classes", suspects=audit.suspects(budget=20)), "utf-8")
     open_desk(browser, path)
-    assert browser.run("document.getElementById('classes').hidden")
+    assert read_class_buttons(browser) == []
     given = browser.run("document.querySelector('.was').textContent")
     target = next(name for name in ("class <k>", "class <l>") if name != given)
     browser.press("c")
@@ -566,6 +707,23 @@ def test_a_server_keeps_decisions_and_other_tabs_see_them(browser, server, shop)
     browser.wait_for("document.getElementById('yield')?.textContent.startsWith('0 of 2 were wrong')")
     assert browser.run("localStorage.length") == 0  # the server has it all
     assert {one.split("?")[0] for one in browser.requests} == {server.address, f"{server.address}decisions"}
+
+
+def test_a_review_opens_on_the_next_open_row_in_view(browser, server, shop):
+    suspects = shop.suspects().tolist()
+    for row in (suspects[0], suspects[1], suspects[3]):
+        server.decide(row, "keep", shop.given[row])
+    for width in (1280, 390):
+        browser.open(server.address, width=width)
+        browser.wait_for(READY)
+        assert read_current(browser) == str(suspects[2] + 2)
+        assert read(browser, "yield").startswith("0 of 3 were wrong")
+        top = browser.run("document.querySelector('#head .eyebrow').getBoundingClientRect().top")
+        assert 0 <= top < 850
+    browser.press("Y")
+    assert read_current(browser) == str(suspects[4] + 2)
+    wait_until(lambda: len(server.decisions) == 4)
+    assert {one["decision"] for one in server.decisions.values()} == {"keep"}
 
 
 def test_what_is_decided_without_the_server_is_sent_when_it_is_back(browser, server, shop):

@@ -2,6 +2,7 @@
 
 const COLUMNS = ["row", "line", "given", "decision", "label", "note", "decided_at", "fingerprint"];
 const POLL_EVERY = 2000; // milliseconds
+const ANSWER_WITHIN = 60000; // milliseconds, or the server counts as gone
 
 // ---- files ----
 
@@ -92,10 +93,11 @@ class Decisions {
     if (config.server === null) {
       for (const [row, record] of this.readStored("row:")) this.all.set(row, record);
       addEventListener("storage", (event) => this.followTab(event));
+      this.known = Promise.resolve(); // settled once it is known what has been decided
     } else {
       this.waiting = this.readStored("waiting:");
       for (const [row, record] of this.waiting) if (record.decision !== null) this.all.set(row, record);
-      this.exchange();
+      this.known = this.exchange();
       setInterval(() => this.exchange(), POLL_EVERY);
     }
   }
@@ -110,10 +112,14 @@ class Decisions {
   }
 
   store(kind, row, record) {
-    const key = `${this.prefix}${kind}${row}`;
+    this.remember(`${this.prefix}${kind}${row}`, record === null ? null : JSON.stringify(record));
+  }
+
+  /** Keep a text in the browser's storage; null forgets it. */
+  remember(key, text) {
     try {
-      if (record === null) this.storage?.removeItem(key);
-      else this.storage?.setItem(key, JSON.stringify(record));
+      if (text === null) this.storage?.removeItem(key);
+      else this.storage?.setItem(key, text);
     } catch {
       this.tell("The browser's storage is full: save your decisions as a file now.");
     }
@@ -185,7 +191,7 @@ class Decisions {
   }
 
   async ask(address, options) {
-    const response = await fetch(address, { ...options, cache: "no-store", credentials: "same-origin" });
+    const response = await fetch(address, { ...options, cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(ANSWER_WITHIN) });
     if (response.ok) return response.json();
     const answer = await response.text();
     const words = `The server cannot keep decisions (${answer.slice(0, 200) || response.status}). They wait in this browser.`;

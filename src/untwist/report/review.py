@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,25 +25,28 @@ from untwist.report.markup import (
 from untwist.report.worksheet import LEAST_SHOWN_EFFECT, RowNames, pack_worksheet
 from untwist.text import for_page, for_script
 
-__all__ = ["write_review"]
+__all__ = ["assign_keys", "write_review"]
 
 #: Suspects that can be read without a script, and in print, at most.
 MOST_PLAIN = 50
 
+#: Classes that have a button and a digit each, at most; of more, one is chosen by typing.
+MOST_KEYED = 10
 #: What each key does, as the page's help says it.
 KEYS = [
     ("J or ↓", "the next row"),
     ("K or ↑", "the row before"),
     ("Y or Shift+K", "keep the label: it is right"),
     ("R", "relabel to what the row looks like"),
-    ("1 … 9", "relabel to that class"),
-    ("C", "choose any class by typing"),
     ("S", "skip: it cannot be told, or not now"),
     ("U", "undo the last decision"),
     ("N", "write a note: Enter keeps it, Esc drops it"),
     ("/", "search: Enter goes back to the rows, Esc finds all again"),
     ("?", "this help"),
 ]
+#: And where each class has a button, or where they are too many for that.
+BY_DIGIT = ("0 … 9", "the label is the class whose button shows that digit")
+BY_TYPING = ("C", "choose any class by typing")
 
 #: What reasons are.
 WHY = """Why: a column speaks against the label if the row would look more like its label with what is usual
@@ -94,7 +99,10 @@ def write_review(findings: Findings, rows: RowNames, config: dict[str, Any], tab
 
 def _write_desk(audit: LabelAudit, word: str) -> str:
     """The place to work, which the script fills and shows."""
-    keys = "".join(f"<div><dt>{key}</dt><dd>{what}</dd></div>" for key, what in KEYS)
+    classes = [str(label) for label in audit.classes.tolist()]
+    has_buttons = len(classes) <= MOST_KEYED
+    said = [*KEYS, BY_DIGIT if has_buttons else BY_TYPING]
+    keys = "".join(f"<div><dt>{key}</dt><dd>{what}</dd></div>" for key, what in said)
     return f"""<div id=work hidden>
 <div class=progress><p id=yield role=status></p><progress id=done max=1 value=0 aria-label="Decided"></progress></div>
 <form class=controls role=search aria-label="Filter the rows">
@@ -110,29 +118,68 @@ def _write_desk(audit: LabelAudit, word: str) -> str:
 <div class=desk>
 <div class=pile><div id=list role=listbox tabindex=0 aria-label="Suspect rows"></div>
 <p id=status role=status class=aside></p></div>
-<article id=sheet aria-label="The row">
+<article id=sheet aria-label="The row at hand">
 <div id=head></div>
 <div class=actions role=group aria-label="Decide">
-<button type=button id=keep>Keep <span></span><kbd>Y</kbd></button>
-<button type=button id=relabel>Relabel <span></span><kbd>R</kbd></button>
-<button type=button id=skip>Skip<kbd>S</kbd></button>
-<button type=button id=choose hidden>Another class<kbd>C</kbd></button>
-<button type=button id=undo>Undo<kbd>U</kbd></button>
-<div id=classes role=group aria-label="Relabel to" hidden></div></div>
+{_write_button("id=keep", "Keep <span></span>", "Y")}
+{_write_button("id=relabel", "Relabel <span></span>", "R")}
+{_write_button("id=skip", "Skip", "S")}
+{"" if has_buttons else _write_button("id=choose", "Another class", "C")}
+{_write_button("id=undo", "Undo", "U")}
+{_write_class_buttons(classes) if has_buttons else ""}</div>
 <div id=details tabindex=-1></div>
 <label class=note>Note <kbd>N</kbd><input id=note autocomplete=off maxlength=1000></label>
 </article></div>
 <div class=files><button type=button id=save>Save decisions</button>
 <button type=button id=load>Load decisions</button><input type=file id=file accept=".csv,text/csv" hidden
  aria-label="A file of decisions"><button type=button id=download>Download this list</button>
-<button type=button id=help>Keys<kbd>?</kbd></button><p id=kept class=aside></p></div>
+{_write_button("id=help", "Keys", "?")}
+<label class=switch><input type=checkbox id=uses-keys autocomplete=off checked> Use keys</label><p id=kept class=aside></p></div>
 <dialog id=keys aria-label="Keys"><h3>All by keyboard</h3><dl>{keys}</dl>
+<p class=aside>A key acts while the row at hand is in view; otherwise it only brings that row into view. With “Use keys” switched off,
+none of these keys does anything.</p>
 <p class=aside>Search finds text in values, ids, labels, sources, reasons and notes; all words must be there.
 <code>branch:Leipzig</code> looks in one column, <code>"in quotes"</code> keeps words together.</p>
 <form method=dialog><button>Close</button></form></dialog>
 <dialog id=picker aria-label="Choose a class"><label>Class <input id=pick autocomplete=off role=combobox
  aria-expanded=true aria-controls=picks></label><div id=picks role=listbox aria-label="Classes"></div></dialog>
 </div>"""
+
+
+def assign_keys(classes: Sequence[str]) -> list[str]:
+    """Assign a digit to each of a few classes: its own where its label is one, else the first that is free.
+
+    Parameters
+    ----------
+    classes : sequence of str
+        At most `MOST_KEYED` labels.
+
+    Returns
+    -------
+    list of str
+        A digit for each class, all different.
+    """
+    own = [re.sub(r"\.0+$", "", label.strip()) for label in classes]
+    keys = {}
+    for place, digit in enumerate(own):
+        if re.fullmatch("[0-9]", digit) and digit not in keys.values():
+            keys[place] = digit
+    free = (digit for digit in "1234567890" if digit not in keys.values())
+    return [keys.get(place) or next(free) for place in range(len(classes))]
+
+
+def _write_class_buttons(classes: Sequence[str]) -> str:
+    """A button for each class, which shows its key."""
+    buttons = [
+        _write_button(f"data-label={label}", for_page(name or "(empty)", 60), key)
+        for label, (name, key) in enumerate(zip(classes, assign_keys(classes), strict=True))
+    ]
+    return f'<div id=classes role=group aria-labelledby=its><span id=its>Its label is</span>{"".join(buttons)}</div>'
+
+
+def _write_button(attributes: str, words: str, key: str) -> str:
+    """A button that shows its key; the script presses the button whose key is pressed."""
+    return f'<button type=button {attributes} aria-keyshortcuts="{key}">{words}<kbd>{key}</kbd></button>'
 
 
 def _write_plain_table(findings: Findings, rows: RowNames) -> str:

@@ -4,7 +4,8 @@ const ROW_HEIGHT = 54; // pixels, as in the style sheet
 const ROWS_BEYOND = 8; // rows that are drawn above and below those that are seen
 const SIGNS = { keep: "✓", relabel: "→", skip: "–" };
 const STATES = { keep: "kept", relabel: "relabelled", skip: "skipped" };
-const KEYED_CLASSES = 9; // classes that have a key of their own
+const LINE_HEIGHT = 20; // pixels of the label, at least, that are in view where a row is
+const KEYS_OFF = "untwist:keys-off"; // where the browser remembers that keys are switched off
 
 /** Make an element: its attributes, then what is in it. Text stays text, whatever it says. */
 function make(tag, attributes = {}, ...content) {
@@ -21,15 +22,25 @@ class Workplace {
     this.spacer = make("div", { role: "presentation" });
     this.list.append(this.spacer);
     this.decisions = new Decisions(config, () => this.refresh(), (words) => this.tell(words));
+    this.decisions.known.then(() => this.begin());
+  }
+
+  /** Show the next row that is open; not before it is known which rows are. */
+  begin() {
+    const { config, sheet } = this;
+    this.buttons = new Map([...get("work").querySelectorAll("button[aria-keyshortcuts]")].map((one) => [one.getAttribute("aria-keyshortcuts").toLowerCase(), one]));
     this.listen();
-    if (sheet.classes.length > 2 && sheet.classes.length <= KEYED_CLASSES) this.addClassButtons();
-    get("choose").hidden = sheet.classes.length <= KEYED_CLASSES;
     get("kept").textContent = config.server === null ? "Decisions are kept in this browser only, until you save them: untwist apply then changes the labels." : "Decisions are written to the file as you make them.";
+    this.switchKeys(!this.decisions.storage?.getItem(KEYS_OFF));
     get("work").hidden = false;
     get("plain").classList.add("printed");
     this.filter();
-    this.open(this.shown[0] ?? 0);
+    this.open(this.shown.find((i) => this.state(i) === "open") ?? this.shown[0] ?? 0);
     this.drawPrint();
+    if (config.server !== null && !location.hash) {
+      history.scrollRestoration = "manual";
+      this.goToWork();
+    }
     setTimeout(() => (sheet.texts ??= joinTexts(sheet)), 200); // before somebody searches
   }
 
@@ -327,15 +338,6 @@ class Workplace {
 
   // ---- classes ----
 
-  addClassButtons() {
-    this.sheet.classes.forEach((name, label) => {
-      const button = make("button", { type: "button" }, name, make("kbd", {}, String(label + 1)));
-      button.addEventListener("click", () => this.relabel(label));
-      get("classes").append(button);
-    });
-    get("classes").hidden = false;
-  }
-
   openPicker() {
     get("pick").value = "";
     this.picked = 0;
@@ -386,7 +388,9 @@ class Workplace {
     click("relabel", () => this.relabel(this.suggest(this.current)));
     click("skip", () => this.skip());
     click("undo", () => this.undo());
-    click("choose", () => this.openPicker());
+    get("choose")?.addEventListener("click", () => this.openPicker());
+    for (const one of document.querySelectorAll("#classes button")) one.addEventListener("click", () => this.relabel(Number(one.dataset.label)));
+    on("uses-keys", "change", () => this.switchKeys(get("uses-keys").checked));
     click("save", () => this.saveDecisions());
     click("load", () => get("file").click());
     click("download", () => this.downloadList());
@@ -425,35 +429,55 @@ class Workplace {
     if ((!isInside && focused !== document.body) || focused.matches("select")) return;
     const page = Math.max(1, Math.floor(this.list.clientHeight / ROW_HEIGHT) - 1);
     const moves = { ArrowDown: this.at + 1, ArrowUp: this.at - 1, PageDown: this.at + page, PageUp: this.at - page, Home: 0, End: Infinity };
-    if (isInside && event.key in moves) {
+    if (event.key in moves && (focused === this.list || (isInside && this.isInView()))) {
       event.preventDefault();
       return this.move(moves[event.key]);
     }
-    const actions = {
+    const found = get("uses-keys").checked ? this.findAction(event) : null;
+    if (!found) return;
+    event.preventDefault();
+    if (found.isAboutRow && !this.isInView()) return this.bringIntoView();
+    if (!isInside) this.list.focus({ preventScroll: true });
+    found.act();
+  }
+
+  /** What a key does, and whether that is about the row at hand: it presses the button that shows it, if there is one. */
+  findAction(event) {
+    const key = event.key.toLowerCase();
+    const button = this.buttons.get(event.shiftKey && key === "k" ? "y" : key);
+    if (button) return event.repeat ? null : { act: () => button.click(), isAboutRow: get("sheet").contains(button) };
+    const others = {
       j: () => this.move(this.at + 1),
-      J: () => this.move(this.at + 1),
       k: () => this.move(this.at - 1),
-      K: () => this.keep(),
-      y: () => this.keep(),
-      r: () => this.relabel(this.suggest(this.current)),
-      s: () => this.skip(),
-      u: () => this.undo(),
-      c: () => this.openPicker(),
       n: () => get("note").focus(),
       "/": () => get("words").focus(),
-      "?": () => get("keys").showModal(),
     };
-    const isDigit = /^[1-9]$/.test(event.key);
-    const action = isDigit ? () => this.relabel(Number(event.key) - 1) : actions[event.key] ?? actions[event.key.toLowerCase()];
-    if (!action) return;
-    event.preventDefault();
-    if (!isInside) this.goToWork();
-    action();
+    return Object.hasOwn(others, key) ? { act: others[key], isAboutRow: key !== "/" } : null;
+  }
+
+  /** Whether somebody at the screen sees which row is at hand, and its label. */
+  isInView() {
+    const [row, label] = get("head").children;
+    return row.getBoundingClientRect().top > -1 && label.getBoundingClientRect().top + LINE_HEIGHT <= innerHeight;
+  }
+
+  bringIntoView() {
+    if (!this.decisions.isGone) this.tell("Keys act on the row at hand, which was out of view. Here it is: press the key again.");
+    this.goToWork();
   }
 
   goToWork() {
     this.list.focus({ preventScroll: true });
-    get("work").scrollIntoView({ block: "start" });
+    const atTop = { block: "start", behavior: "instant" };
+    get("work").scrollIntoView(atTop);
+    if (!this.isInView()) get("sheet").scrollIntoView(atTop);
+  }
+
+  /** Switch the keys on or off, here and when the page is opened again. */
+  switchKeys(isOn) {
+    get("uses-keys").checked = isOn;
+    get("work").classList.toggle("keyless", !isOn);
+    this.decisions.remember(KEYS_OFF, isOn ? null : "yes");
   }
 
   pressInField(event, field) {
