@@ -129,6 +129,13 @@ def test_clean_data_have_rows_to_look_at_too(folder, capsys, stopped_at_once):
     assert not Path("data.decisions.csv").exists()
 
 
+def test_what_a_killed_review_had_begun_to_write_is_removed_at_the_next_start(folder, capsys, stopped_at_once):
+    Path(".data.decisions.csv.0123456789abcdef").write_text("half")
+    untwist(capsys, "review", "data.csv", "--label", "y")
+    assert stopped_at_once
+    assert os.listdir() == ["data.csv"]
+
+
 def test_rows_without_a_label_cannot_be_decided_on(folder, capsys, stopped_at_once):
     untwist(capsys, "review", "data.csv", "--label", "y")
     (server,) = stopped_at_once

@@ -74,3 +74,36 @@ def test_from_a_table_to_cleaned_labels_by_keyboard(tabs, tmp_path, monkeypatch,
     assert [i + 1 for i in changed] == sorted(map(int, lines.tolist()))
     assert len(changed) == 2
     assert sorted(os.listdir()) == ["data.cleaned.csv", "data.csv", "data.decisions.csv"]
+
+
+def test_after_a_reload_no_key_changes_a_decision_that_is_out_of_view(tabs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table, labels, _ = make_customers(1500)
+    table.assign(y=(labels == "stays").astype(int)).to_csv("data.csv", index=False)
+    tab, second = tabs
+    with open_reviews() as start:
+        review = start()
+        assert review.address, review.said
+        tab.open(review.address)
+        tab.wait_for(READY)
+        second.open(review.address)
+        second.wait_for(READY)
+        given = tab.run("document.querySelector('.was').textContent")
+        tab.press(given)  # the key of a class is the digit that its label is
+        wait_for_decisions(second, 1)
+        (before,) = read_decisions("data.decisions.csv").decision.tolist()
+        assert before == "keep"
+
+        tab.open(review.address)
+        tab.wait_for(READY)
+        assert "kept" not in tab.run("document.getElementById('head').textContent")  # the next open row is at hand
+        tab.run("document.querySelector('.item').click()")
+        assert "kept" in tab.run("document.getElementById('head').textContent")
+        tab.run("scrollTo({ top: 0, behavior: 'instant' })")
+        tab.press("r")
+        assert "Here it is" in tab.run("document.getElementById('message').textContent")
+        tab.press("s")
+        tab.wait_for("/1 skipped/.test(document.getElementById('yield').textContent)")
+        second.wait_for("/1 skipped/.test(document.getElementById('yield').textContent)")
+        assert read_decisions("data.decisions.csv").decision.tolist() == ["skip"]
+        review.end(signal.SIGINT)

@@ -501,7 +501,14 @@ def write_numbered(path, labels, n_rows=300, budget=30):
 
 @pytest.mark.parametrize(
     ("labels", "keys"),
-    [([0, 1], "01"), ([0, 1, 2, 3], "0123"), ([-1, 1], "21"), ([1, 2, 30], "123"), (["0", "1", "no", "r"], "0123"), (["3.0", "a", "b", "c"], "3124")],
+    [
+        ([0, 1], "01"),
+        ([0, 1, 2, 3], "0123"),
+        ([-1, 1], "21"),
+        ([1, 2, 30], "123"),
+        (["0", "1", "no", "r"], "0123"),
+        (["3.0", "a", "b", "c"], "3124"),
+    ],
     ids=str,
 )
 def test_a_key_sets_the_label_of_the_button_that_shows_it(browser, tmp_path, labels, keys):

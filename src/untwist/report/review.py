@@ -134,10 +134,11 @@ def _write_desk(audit: LabelAudit, word: str) -> str:
 <button type=button id=load>Load decisions</button><input type=file id=file accept=".csv,text/csv" hidden
  aria-label="A file of decisions"><button type=button id=download>Download this list</button>
 {_write_button("id=help", "Keys", "?")}
-<label class=switch><input type=checkbox id=uses-keys autocomplete=off checked> Use keys</label><p id=kept class=aside></p></div>
+<label class=switch><input type=checkbox id=uses-keys autocomplete=off checked> Use keys</label>
+<p id=kept class=aside></p></div>
 <dialog id=keys aria-label="Keys"><h3>All by keyboard</h3><dl>{keys}</dl>
-<p class=aside>A key acts while the row at hand is in view; otherwise it only brings that row into view. With “Use keys” switched off,
-none of these keys does anything.</p>
+<p class=aside>A key acts while the row at hand is in view; otherwise it only brings that row into view. “Use keys”
+below the rows switches all of them off.</p>
 <p class=aside>Search finds text in values, ids, labels, sources, reasons and notes; all words must be there.
 <code>branch:Leipzig</code> looks in one column, <code>"in quotes"</code> keeps words together.</p>
 <form method=dialog><button>Close</button></form></dialog>
@@ -160,7 +161,7 @@ def assign_keys(classes: Sequence[str]) -> list[str]:
         A digit for each class, all different.
     """
     own = [re.sub(r"\.0+$", "", label.strip()) for label in classes]
-    keys = {}
+    keys: dict[int, str] = {}
     for place, digit in enumerate(own):
         if re.fullmatch("[0-9]", digit) and digit not in keys.values():
             keys[place] = digit
@@ -174,7 +175,7 @@ def _write_class_buttons(classes: Sequence[str]) -> str:
         _write_button(f"data-label={label}", for_page(name or "(empty)", 60), key)
         for label, (name, key) in enumerate(zip(classes, assign_keys(classes), strict=True))
     ]
-    return f'<div id=classes role=group aria-labelledby=its><span id=its>Its label is</span>{"".join(buttons)}</div>'
+    return f"<div id=classes role=group aria-labelledby=its><span id=its>Its label is</span>{''.join(buttons)}</div>"
 
 
 def _write_button(attributes: str, words: str, key: str) -> str:

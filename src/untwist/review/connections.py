@@ -1,4 +1,4 @@
-"""The open connections of a server: how many there may be, how long each may take, and which one makes room for others."""
+"""The open connections of a server: how many there may be, how long each may take, and which one makes room."""
 
 from __future__ import annotations
 
