@@ -575,7 +575,7 @@ def test_other_bad_requests(folder, capsys):
         (["audit", "people.csv", "--label", "churn", "--corrected", "people.csv"], "is read or written already"),
         (["train", "people.csv", "--label", "churn", "--drop", "nothing"], "there is no column 'nothing'"),
         (["predict", "people.csv", "people.csv"], "this is no untwist model file"),
-        (["inspect", "none.untwist"], "none.untwist: No such file"),
+        (["inspect", "none.untwist"], "none.untwist does not exist"),
     ]:
         status, out, err = untwist(capsys, *arguments)
         assert (status, out) == (1, ""), arguments

@@ -15,33 +15,18 @@ from typing import Any
 import numpy as np
 
 from untwist.commands.columns import NO_HINTS, Hints, PreparedTable, decide_columns, draw_sample, find_leaks
-from untwist.commands.sheets import find_kind, import_pandas, note_index
+from untwist.commands.kinds import find_kind
+from untwist.commands.sheets import import_pandas, note_index
 from untwist.data.arrow_files import name_faults, open_parquet, read_parquet, to_exact_frame, to_frame
 from untwist.data.batches import Batches
 from untwist.data.memory import limit_memory
 
-__all__ = ["SheetInBlocks", "add_blocks_option", "prepare_in_blocks", "reads_in_blocks"]
+__all__ = ["SheetInBlocks", "prepare_in_blocks", "reads_in_blocks"]
 
 #: A file whose numbers would take more bytes in memory is read in blocks.
 MOST_BYTES = 2e9
 #: A file whose numbers would take a greater share of the memory is read in blocks too.
 MEMORY_SHARE = 0.25
-
-
-def add_blocks_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says whether to read in blocks.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-        The parser of a command.
-    """
-    parser.add_argument(
-        "--blocks",
-        action=argparse.BooleanOptionalAction,
-        help="read a Parquet file in blocks of rows, with the same result in less memory (default: where its numbers "
-        "would take more than 2 GB or a quarter of the memory)",
-    )
 
 
 def reads_in_blocks(options: argparse.Namespace) -> bool:
@@ -50,7 +35,7 @@ def reads_in_blocks(options: argparse.Namespace) -> bool:
     Parameters
     ----------
     options : argparse.Namespace
-        Those of `add_table_options` and perhaps of `add_blocks_option`.
+        Those of `options.add_table_options` and perhaps of `options.add_blocks_option`.
 
     Returns
     -------
@@ -59,10 +44,6 @@ def reads_in_blocks(options: argparse.Namespace) -> bool:
     if "blocks" not in options:  # The command needs the whole table.
         return False
     is_parquet = find_kind(options.table) == ".parquet"
-    if options.blocks and not is_parquet:
-        raise ValueError(
-            f"{options.table} is no Parquet file, and only these are read in blocks (docs/beyond-memory.md)"
-        )
     if options.blocks is not None or not (is_parquet and options.table.is_file()):
         return bool(options.blocks)
     import_pandas()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import conform
 from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import Sheet, read
-from untwist.commands.steps import add_table_options, encode_json, gather_hints, print_result
+from untwist.commands.steps import encode_json, gather_hints, print_result
 from untwist.data.memory import limit_memory
 from untwist.explain import Contributions, explain
 from untwist.files import load
@@ -28,27 +27,19 @@ MOST_ROWS = 2000
 BAR_WIDTH = 30
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(options: argparse.Namespace) -> int:
     """Print contributions to the score, in log-odds or the like: exact Shapley values of the trees.
 
     Parameters
     ----------
-    arguments : list of str, optional
-        By default those of this process.
+    options : argparse.Namespace
+        What was asked for, as `requests` reads it.
 
     Returns
     -------
     int
         The exit status.
     """
-    parser = CommandParser(prog="untwist explain", description=__doc__.split(":")[0] + ".")
-    parser.add_argument("model", type=Path, metavar="MODEL", help="file that `untwist train` wrote")
-    add_table_options(parser, labelled=False)
-    parser.add_argument(
-        "--line", type=int, nargs="+", help="lines of the file, the header being line 1 (Parquet: rows, from 1)"
-    )
-    parser.add_argument("--top", type=int, default=10, help="columns to show (default 10)")
-    options = parser.parse_args(arguments)
     model = load(options.model)
     model.n_jobs = options.threads
     sheet = read(options.table, options.separator, options.encoding, options.sheet)
@@ -61,6 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.line is not None:
         row_of_line = {line: row for row, line in enumerate(sheet.lines.tolist())}
         if strange := [line for line in options.line if line not in row_of_line]:
+            parser = CommandParser(prog="untwist explain", usage="untwist explain MODEL TABLE --line LINE ...")
             parser.error(f"no row begins in {sheet.row_word} {strange[0]} of {options.table.name}")
         rows = np.array([row_of_line[line] for line in options.line])
     contributions = explain(model, X.iloc[rows], background=X.iloc[sample])

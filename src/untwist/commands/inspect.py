@@ -11,13 +11,8 @@ from typing import Any
 import numpy as np
 
 from untwist.commands.columns import check_roles, count_infinite, decide_column, describe_infinite, read_labels
-from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import (
-    add_file_options,
-    add_hint_options,
-    add_infinite_option,
-    add_role_options,
     describe_noise,
     encode_json,
     find_matrix,
@@ -42,29 +37,19 @@ N_EXAMPLES = 3
 MOST_LETTERS = 20
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(options: argparse.Namespace) -> int:
     """Print columns, classes, settings, noise and size of a model, or how each column of a table will be read.
 
     Parameters
     ----------
-    arguments : list of str, optional
-        By default those of this process.
+    options : argparse.Namespace
+        What was asked for, as `requests` reads it.
 
     Returns
     -------
     int
         The exit status.
     """
-    parser = CommandParser(prog="untwist inspect", description=__doc__.split(":")[0] + ".")
-    what = "file that `untwist train` wrote, or a table: CSV (may be compressed), .xlsx, .ods, Parquet, Arrow"
-    parser.add_argument("file", type=Path, metavar="FILE", help=what)
-    table = parser.add_argument_group("for tables")
-    add_role_options(table, is_label_needed=False)
-    add_hint_options(table)
-    add_file_options(table)
-    add_infinite_option(table)
-    parser.add_argument("--json", action="store_true", help="all of it, as JSON")
-    options = parser.parse_args(arguments)
     return _inspect_model(options) if _is_model(options.file) else _inspect_table(options)
 
 

@@ -7,11 +7,8 @@ The cells of a CSV file are read as text; `columns` says what they are.
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import csv
-import gzip
-import lzma
 import re
 import sys
 from collections import Counter
@@ -25,8 +22,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from untwist.commands.kinds import (
+    ARROW,
+    COMPRESSED,
+    OPENERS,
+    READABLE,
+    WORKBOOKS,
+    find_kind,
+    refuse_no_table,
+    refuse_unwritable,
+)
 from untwist.commands.rewriting import replace_cells
-from untwist.commands.workbooks import WORKBOOKS, read_workbook
+from untwist.commands.workbooks import read_workbook
 from untwist.data.arrow_files import (
     UNNAMED_INDEX,
     describe_error,
@@ -41,28 +48,14 @@ from untwist.files import open_whole
 from untwist.text import for_spreadsheet, for_terminal
 
 __all__ = [
-    "ARROW",
-    "COMPRESS",
-    "COMPRESSED",
     "Sheet",
-    "find_kind",
     "import_pandas",
     "note_index",
     "open_writer",
     "read",
-    "refuse_foreign_options",
-    "refuse_unwritable",
     "write",
 ]
 
-#: How files are opened that are compressed, by the end of their name.
-OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-#: What compresses bytes, by the end of a file's name.
-COMPRESS: dict[str, Any] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
-#: Ends of the names of compressed files that can be read; not all of them can be written.
-COMPRESSED = {*OPENERS, ".zip", ".zst"}
-#: Ends of the names of Arrow files.
-ARROW = {".arrow", ".feather", ".ipc"}
 #: A cell in quotes, with what comes before it.
 QUOTED = re.compile(r'(^|[,;\t|\r\n]) *"(?:[^"]|"")*(?:"|$)')
 #: How files of text begin that say their encoding; those of UTF-32 begin with the bytes of UTF-16.
@@ -81,17 +74,6 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]")
 #: How a table in JSON begins: with an object, or with a list of objects or of lists.
 JSON = re.compile(r'\s*(\{\s*"|\[\s*(\{|\[\s*["\d-]))')
-#: Ends of the names of files that are no tables of ours, though they may hold some.
-OTHER_KINDS = {
-    *(".json", ".jsonl", ".ndjson", ".geojson", ".xml", ".html", ".htm", ".yaml", ".yml", ".pdf", ".docx"),
-    *(".xls", ".xlsb", ".orc", ".avro", ".h5", ".hdf5", ".npy", ".npz", ".mat", ".pkl", ".pickle", ".joblib"),
-    *(".sqlite", ".db", ".dta", ".sav", ".sas7bdat", ".rds", ".rdata", ".untwist"),
-}
-#: What a message says of a file of another kind.
-READABLE = (
-    "tables are read from CSV files (any separator, may be compressed), .xlsx, .ods, Parquet and Arrow files; "
-    "pandas can write one of these from most others"
-)
 #: The encodings that are tried, in this order, where a file does not say its own.
 ENCODINGS = ("utf-8", "cp1252", "latin-1")
 #: The line by which a file tells Excel its separator.
@@ -289,16 +271,9 @@ def read(path: Path, separator: str | None = None, encoding: str | None = None, 
     -------
     Sheet
     """
+    refuse_no_table(path, separator, encoding, sheet)
     import_pandas()
-    if not path.exists():
-        raise ValueError(f"{path} does not exist")
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder, not a file")
-    kind = find_kind(path)
-    if kind in OTHER_KINDS:
-        raise ValueError(f"{path} is a {kind} file: {READABLE}")
-    refuse_foreign_options(path, separator, encoding, sheet)
-    is_workbook = kind in WORKBOOKS
+    is_workbook = find_kind(path) in WORKBOOKS
     with limit_memory(path), name_faults(path), _name_text_faults(path):
         if is_workbook:
             names, frame, rows, notes = read_workbook(path, sheet)
@@ -322,22 +297,6 @@ def read(path: Path, separator: str | None = None, encoding: str | None = None, 
 def _refuse_repeated(path: Path, names: Iterable[str]) -> None:
     if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
         raise UnreadableFile(f"{path} has several columns {repeated[0]!r}: rename all but one")
-
-
-def refuse_foreign_options(path: Path, separator: str | None, encoding: str | None, sheet: str | None) -> None:
-    """Raise a ValueError for what is said of how to read a file, and means nothing for a file of its kind.
-
-    Parameters
-    ----------
-    path, separator, encoding, sheet
-        As for `read`.
-    """
-    is_workbook = find_kind(path) in WORKBOOKS
-    if sheet is not None and not is_workbook:
-        raise ValueError(f"{path} is no spreadsheet, and has no sheet {sheet!r}")
-    for option, value in (("--separator", separator), ("--encoding", encoding)):
-        if value is not None and (is_workbook or _is_arrow(path)):
-            raise ValueError(f"{path} is no CSV file: leave out {option}")
 
 
 def note_index(path: Path, names: Iterable[str]) -> list[str]:
@@ -520,23 +479,6 @@ def _read_csv_frame(path: Path, separator: str, encoding: str, lines_before: int
     return names, frame
 
 
-def find_kind(path: Path) -> str:
-    """Find how a file's name ends, apart from compression.
-
-    Parameters
-    ----------
-    path : Path
-        The file, which need not exist.
-
-    Returns
-    -------
-    str
-        The ending in lower case, say ".csv"; empty if there is none.
-    """
-    suffixes = [one.lower() for one in path.suffixes]
-    return next((one for one in reversed(suffixes) if one not in COMPRESSED), "")
-
-
 @contextmanager
 def _allow_any_length() -> Iterator[None]:
     """Cells of any length while it lasts, as pandas reads them; what is still no CSV is a ValueError."""
@@ -567,20 +509,6 @@ def _guess_separator(path: Path, encoding: str) -> tuple[str, int]:
     if said := SEPARATOR_LINE.fullmatch(first):
         return said[1], 1
     return max(",;\t|", key=re.split(r"[\r\n]", QUOTED.sub(r"\1", text), maxsplit=1)[0].count), 0
-
-
-def refuse_unwritable(path: Path | None) -> None:
-    """Raise a ValueError for a file that cannot be written, as not every kind that can be read can.
-
-    Parameters
-    ----------
-    path : Path or None
-        The file; None stands for standard output, which can be written.
-    """
-    if path is None:
-        return
-    if path.suffix.lower() in (COMPRESSED - COMPRESS.keys()) | WORKBOOKS:
-        raise ValueError(f"{path} cannot be written: choose .csv, .csv.gz, .parquet or .feather")
 
 
 def write(frame: Any, path: Path | None, *, for_people: bool = False) -> None:
