@@ -283,7 +283,7 @@ def test_the_index_that_pandas_writes_is_no_feature(folder, capsys):
     frame, _ = make_people()
     frame.sort_values("churn").reset_index(drop=True).to_csv("i.csv")
     _, _, err = untwist(capsys, "train", "i.csv", "--label", "churn")
-    assert "the column without a name: looks like an id; left out" in err
+    assert "column 1: has no name, and names the rows as an index does; left out (--keep 'column 1' uses it)" in err
 
 
 def test_true_and_false_and_blanks_are_numbers():

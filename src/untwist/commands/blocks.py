@@ -16,6 +16,7 @@ import numpy as np
 
 from untwist.commands.columns import NO_HINTS, Hints, PreparedTable, decide_columns, draw_sample, find_leaks
 from untwist.commands.kinds import find_kind
+from untwist.commands.names import find_unnamed, name_columns
 from untwist.commands.sheets import import_pandas, note_index
 from untwist.data.arrow_files import name_faults, open_parquet, read_parquet, to_exact_frame, to_frame
 from untwist.data.batches import Batches
@@ -67,7 +68,9 @@ class SheetInBlocks:
         import_pandas()
         self.path = path
         self.batches = Batches(path)
-        self.names = self.batches.column_names
+        self.in_file = dict(zip(name_columns(self.batches.column_names), self.batches.column_names, strict=True))
+        self.names = list(self.in_file)
+        self.unnamed = find_unnamed(self.batches.column_names)
         with open_parquet(path) as file:
             self.notes = note_index(path, file.schema_arrow.names)
 
@@ -79,12 +82,12 @@ class SheetInBlocks:
     def make_frame(self, table: Any, first_row: int = 0) -> Any:
         """Make a frame of pandas of a block of rows."""
         with name_faults(self.path):
-            return to_frame(table, first_row)
+            return to_frame(table, first_row).rename(columns=dict(zip([""], self.unnamed, strict=False)))
 
     def column(self, name: str) -> Any:
         """Read a column into memory."""
         with limit_memory(self.path):
-            return self.make_frame(read_parquet(self.path, [name]))[name]
+            return self.make_frame(read_parquet(self.path, [self.in_file[name]]))[name]
 
     def frames(self, *, with_input: bool = False) -> Iterator[tuple[Any, Any]]:
         """Read all rows as a `Sheet` does, a block at a time; the index of each frame are the rows, from 0."""
@@ -139,6 +142,7 @@ def prepare_in_blocks(
         groups=groups,
         hints=hints,
         name_row=sheet.name_row,
+        unnamed=sheet.unnamed,
     )
 
     def prepare(table: Any) -> Any:
@@ -146,7 +150,7 @@ def prepare_in_blocks(
         return import_pandas().DataFrame({name: convert(frame[name]) for name, convert in found.features.items()})
 
     rows = None if found.present.all() else found.present
-    X = Batches(sheet.batches, list(found.features), rows=rows, prepare=prepare)
+    X = Batches(sheet.batches, [sheet.in_file[name] for name in found.features], rows=rows, prepare=prepare)
     sample = draw_sample(found.y)
     notes = found.notes + find_leaks(_pick_rows(X, sample), found.y, sample)
     present = np.flatnonzero(found.present)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from untwist.commands.columns import PreparedTable
+from untwist.commands.names import find_names_in_file
 from untwist.data.decisions import Decisions
 from untwist.data.fingerprints import digest_columns, fingerprint, fingerprint_columns, fingerprint_labels
 from untwist.files.decisions import read_decisions
@@ -34,7 +35,13 @@ def fingerprint_file(frame: Any, label: str) -> str:
     str
         The fingerprint.
     """
-    return fingerprint(frame.drop(columns=label), frame[label])
+    in_file = _find_names(frame)
+    return fingerprint(frame.drop(columns=label).rename(columns=in_file), frame[label])
+
+
+def _find_names(frame: Any) -> dict[str, str]:
+    """What the file calls each column."""
+    return dict(zip(frame.columns, find_names_in_file(list(frame.columns)), strict=True))
 
 
 def find_label(frame: Any, decisions: Decisions) -> str:
@@ -53,9 +60,10 @@ def find_label(frame: Any, decisions: Decisions) -> str:
         The name of the column. A ValueError that says what differs where there is none.
     """
     features, labels = decisions.fingerprint.split("-")
-    columns = list(digest_columns(frame))
+    in_file = _find_names(frame)
+    columns = list(digest_columns(frame.rename(columns=in_file)))
     for name in frame.columns:
-        if fingerprint_columns(column for column in columns if column[0] != name) != features:
+        if fingerprint_columns(column for column in columns if column[0] != in_file[name]) != features:
             continue
         if fingerprint_labels(frame[name]) != labels:
             raise ValueError(f"its labels, in column {name!r}, are not those that were decided on")

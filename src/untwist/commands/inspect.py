@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from untwist.commands.columns import check_roles, count_infinite, decide_column, describe_infinite, read_labels
+from untwist.commands.columns import (
+    check_roles,
+    count_infinite,
+    decide_column,
+    describe_infinite,
+    read_labels,
+)
+from untwist.commands.row_names import describe_place
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import (
     describe_noise,
@@ -90,17 +97,14 @@ def _inspect_table(options: argparse.Namespace) -> int:
     how = "" if sheet.separator is None else f", separator {sheet.separator!r}, {sheet.encoding}"
     print_result(f"{options.file}: {len(sheet.frame)} rows, {len(reports)} columns{how}")
     table = [("column", "read as", "missing", "different", "such as")]
-    table += [
-        (one.name or "(no name)", one.kind, f"{one.missing:.0%}", str(one.distinct), ", ".join(one.examples))
-        for one in reports
-    ]
+    table += [(one.name, one.kind, f"{one.missing:.0%}", str(one.distinct), ", ".join(one.examples)) for one in reports]
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
     for name, kind, missing, distinct, examples in table:
         cells = (f"{name:<{widths[0]}}", f"{kind:<{widths[1]}}", f"{missing:>{widths[2]}}", f"{distinct:>{widths[3]}}")
         print_result("  ".join([" ", *cells, examples]).rstrip())
     for one in reports:
         if one.note:
-            print_result(f"{one.name or 'the column without a name'}: {one.note}")
+            print_result(f"{one.name}: {one.note}")
     if unsure := [one.name for one in reports if one.is_ambiguous]:
         print_result(f"Nothing decides how to read {', '.join(unsure)}: see above for what is assumed.")
     return 0
@@ -133,7 +137,8 @@ def _report_columns(sheet: Sheet, options: argparse.Namespace) -> list[_ColumnRe
         elif name in options.drop:
             reports.append(_ColumnReport(**seen, kind="left out", note="", is_used=False))
         else:
-            one = decide_column(frame[name][present], hints, is_kept=name in options.keep)
+            place = describe_place(name, sheet.names, sheet.unnamed)
+            one = decide_column(frame[name][present], hints, is_kept=name in options.keep, **place)
             is_used = one.convert is not None and not one.left_out
             kind = one.kind
             if one.reading is not None and one.reading.kind == "date" and "first" in one.note:

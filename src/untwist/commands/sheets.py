@@ -14,7 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from untwist.commands.kinds import (
     refuse_no_table,
     refuse_unwritable,
 )
+from untwist.commands.names import find_unnamed, name_columns
 from untwist.commands.rewriting import replace_cells
 from untwist.commands.workbooks import read_workbook
 from untwist.data.arrow_files import (
@@ -111,6 +112,7 @@ class Sheet:
     lines_before: int = 0  # Those before the header of a CSV file.
     rows: NDArray[np.intp] | None = None  # The number of each row in a spreadsheet.
     notes: list[str] = field(default_factory=list)
+    unnamed: tuple[str, ...] = ()  # What columns are called that have no name in the file.
 
     @cached_property
     def lines(self) -> NDArray[np.intp]:
@@ -156,11 +158,15 @@ class Sheet:
         if not with_input:
             yield self.frame, self.frame[[]]
         elif not _is_arrow(self.path):
-            yield self.frame, self.frame
+            yield self.frame, self._call_as_file(self.frame)
         else:
             with limit_memory(self.path), name_faults(self.path):
                 exact = to_exact_frame(_read_arrow(self.path))
             yield self.frame, exact
+
+    def _call_as_file(self, frame: Any) -> Any:
+        """The frame with columns called as the file calls them, unless several have no name there."""
+        return frame.rename(columns=dict.fromkeys(self.unnamed, "")) if len(self.unnamed) == 1 else frame
 
     def name_row(self, row: int) -> str:
         """Say which row one is, from 0, as a person finds it in the file."""
@@ -194,7 +200,8 @@ class Sheet:
         if self.rows is not None:
             labels = self.frame[label].astype(object)
             labels.iloc[list(new)] = list(new.values())
-            return bytes(self.frame.assign(**{label: labels}).to_csv(index=False).encode())
+            copy = self._call_as_file(self.frame.assign(**{label: labels}))
+            return bytes(copy.to_csv(index=False).encode())
         return self._rewrite_csv(label, new) if self.separator is not None else self._rewrite_arrow(label, new)
 
     def _rewrite_csv(self, label: str, new: dict[int, Any]) -> bytes:
@@ -227,7 +234,7 @@ class Sheet:
 
         as_parquet = find_kind(self.path) == ".parquet"
         table = _read_arrow(self.path)
-        position = table.column_names.index(label)
+        position = table.column_names.index("" if label in self.unnamed else label)
         field = table.schema.field(position)
         values = table.column(position).to_pylist()
         is_coded = pyarrow.types.is_dictionary(field.type)
@@ -287,16 +294,18 @@ def read(path: Path, separator: str | None = None, encoding: str | None = None, 
         else:
             names, found = _read_csv(path, separator, encoding)
             frame = found.frame
-    _refuse_repeated(path, names)
-    frame.columns = names
+    named = name_columns(names)
+    _refuse_repeated(path, named)
+    frame.columns = named
     if not frame.size:
         raise ValueError(f"{path} has no {'columns' if len(frame) else 'rows'}")
-    return found
+    return replace(found, unnamed=find_unnamed(names))
 
 
 def _refuse_repeated(path: Path, names: Iterable[str]) -> None:
     if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
-        raise UnreadableFile(f"{path} has several columns {repeated[0]!r}: rename all but one")
+        what = repr(repeated[0]) if repeated[0] else "without a name"
+        raise UnreadableFile(f"{path} has several columns {what}: rename all but one")
 
 
 def note_index(path: Path, names: Iterable[str]) -> list[str]:

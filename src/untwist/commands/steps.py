@@ -127,7 +127,7 @@ def read_table(options: argparse.Namespace) -> tuple[Any, PreparedTable]:
             print_status(f"{options.table} {words}")
             table = prepare_in_blocks(sheet, options.label, **roles)
         else:
-            table = prepare(sheet.frame, options.label, name_row=sheet.name_row, **roles)
+            table = prepare(sheet.frame, options.label, name_row=sheet.name_row, unnamed=sheet.unnamed, **roles)
     _announce(table)
     return sheet, table
 
