@@ -102,7 +102,7 @@ def test_another_column_without_a_name_has_one_for_people(folder, capsys):
     untwist(capsys, "audit", "t.csv", "--label", "y", "--budget", 3, "--suspects", "s.csv", "-o", "r.html")
     assert "column 2" in pd.read_csv("s.csv").columns
     assert "column 2" in (folder / "r.html").read_text()
-    status, out, _ = untwist(capsys, "predict", "model.untwist", "t.csv", "--with-input")
+    out = untwist(capsys, "predict", "model.untwist", "t.csv", "--with-input")[1]
     assert out.splitlines()[0] == "z,,y,prediction,P(no),P(yes)"  # Columns of the file are written as it has them.
 
 
@@ -146,7 +146,7 @@ def test_a_model_without_a_name_for_a_column_finds_it(folder, capsys):
     frame = make_frame().rename(columns={"x": ""})
     save(PILBoostClassifier(2.0, n_estimators=5).fit(frame[["", "z"]], frame["y"]), "old.untwist")
     frame.to_csv("t.csv", index=False)
-    status, out, err = untwist(capsys, "predict", "old.untwist", "t.csv")
+    status, _, err = untwist(capsys, "predict", "old.untwist", "t.csv")
     assert status == 0, err
     frame.rename(columns={"": "x"}).to_csv("named.csv", index=False)
     assert untwist(capsys, "predict", "old.untwist", "named.csv")[0] == 1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from untwist.audit import Decisions, read_decisions
-from untwist.commands.decided import find_label
+from untwist.commands.decided import describe_row_beyond, find_label
 from untwist.commands.kinds import COMPRESS
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import encode_json, print_result
@@ -62,11 +62,11 @@ def _choose_cells(sheet: Sheet, label: str, decisions: Decisions) -> tuple[Any, 
     """Which of the decisions change a cell, and what to write there: a class as the column writes it."""
     cells = sheet.frame[label]
     if decisions.rows.max() >= len(cells):
-        raise ValueError(f"row {decisions.rows.max()} is decided on, but {sheet.path} has {len(cells)} rows, from 0")
+        raise ValueError(describe_row_beyond(decisions, sheet.path, len(cells)))
     for row, given in zip(decisions.rows.tolist(), decisions.given.tolist(), strict=True):
         if not mean_the_same(given, cells.iloc[row]):
             was = f"had the label {str(given)!r:.40} when it was decided on"
-            raise ValueError(f"row {row} of {sheet.path} {was}, not {str(cells.iloc[row])!r:.40}")
+            raise ValueError(f"{sheet.name_row(row)} of {sheet.path} {was}, not {str(cells.iloc[row])!r:.40}")
     changed = decisions.relabelled
     spellings = cells.dropna().value_counts().index.tolist()
     return changed, match_labels(decisions.labels[changed].tolist(), spellings)

@@ -101,7 +101,7 @@ def _audit_by_fit(sheet: Sheet, table: PreparedTable, options: argparse.Namespac
     """Judge the labels by the default classifier."""
     reviewed = None
     if options.reviewed:
-        reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table)
+        reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table, sheet.name_row)
     done = fit(table, options, reviewed=reviewed)
     if done.was_stopped:
         raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
@@ -112,13 +112,15 @@ def _audit_by_fit(sheet: Sheet, table: PreparedTable, options: argparse.Namespac
 def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> LabelAudit:
     """Judge the labels by the probabilities in a file, which has a row for each row of the table."""
     path = options.probabilities
-    frame = read(path).frame
+    given = read(path)
+    frame = given.frame
     if any(str(name).startswith("P(") for name in frame.columns):
         print_status(
             f"{path} looks like what untwist predict writes: of a model that was trained on this table these have "
             "seen the labels, and make wrong ones look right; untwist audit without --probabilities judges by folds"
         )
-    posterior = read_posteriors(frame, np.unique(table.y), len(sheet.frame), name=str(path))
+    classes = np.unique(table.y)
+    posterior = read_posteriors(frame, classes, len(sheet.frame), name=str(path), name_row=given.name_row)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # What looks wrong with the probabilities is printed below.
         return audit_labels(
@@ -351,10 +353,13 @@ class JudgedFile:
             print_result(f"  {issue.describe(names, self.sheet.row_word)}")
         if n_suspects:
             self._print_expectation()
-        for explanation in explain_rows(self.audit, self.suspects[:SHOWN]):
+        explanations = explain_rows(self.audit, self.suspects[:SHOWN])
+        for explanation in explanations:
             words = str(explanation).split(": ", 1)[1]
-            number = self.sheet.lines[self.table.rows[explanation.row]]
-            print_result(f"\n{self.sheet.row_word} {number} of {self.sheet.path.name}: {words}")
+            name = self.sheet.name_row(self.table.rows[explanation.row])
+            print_result(f"\n{name} of {self.sheet.path.name}: {words}")
+        if any(one.reasons for one in explanations):
+            print_result("\nIn brackets: how many log-odds likelier the label would be with the usual value.")
         if len(self.suspects) > SHOWN:
             print(f"\n... and {len(self.suspects) - SHOWN} more{hint}")
 

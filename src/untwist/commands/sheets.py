@@ -116,8 +116,8 @@ class Sheet:
 
     @cached_property
     def lines(self) -> NDArray[np.intp]:
-        """Where each row begins: its line in a CSV file, the header being line 1; else its number, from 1."""
-        if self.separator is None:
+        """The number by which a person finds each row: see `name_row`."""
+        if not self.has_lines:
             return np.arange(1, len(self.frame) + 1) if self.rows is None else self.rows
         with _open(self.path, self.encoding) as file, _allow_any_length():
             starts = []
@@ -129,7 +129,7 @@ class Sheet:
                     read.append(line)
                     yield line
 
-            reader = csv.reader(watch(), delimiter=self.separator, skipinitialspace=True)
+            reader = csv.reader(watch(), delimiter=self.separator or ",", skipinitialspace=True)
             for _ in reader:
                 # A line of blanks alone is no row.
                 if len(self.frame.columns) == 1 or "".join(read).strip(" \t\r\n"):
@@ -169,15 +169,22 @@ class Sheet:
         return frame.rename(columns=dict.fromkeys(self.unnamed, "")) if len(self.unnamed) == 1 else frame
 
     def name_row(self, row: int) -> str:
-        """Say which row one is, from 0, as a person finds it in the file."""
-        if self.separator is not None and self.path.suffix.lower() in COMPRESSED - OPENERS.keys():
-            return f"row {row + 1}"  # Lines of an archive are not counted.
+        """Say which row one is, from 0, as a person finds it in the file, and as all commands and pages call it.
+
+        In a CSV file that is the line where it begins, as an editor counts them, the header being line 1; in a
+        spreadsheet the row that the spreadsheet shows; in any other file the row, from 1.
+        """
         return f"{self.row_word} {self.lines[row]}"
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether rows are told by lines: those of an archive are not counted."""
+        return self.separator is not None and self.path.suffix.lower() not in COMPRESSED - OPENERS.keys()
 
     @property
     def row_word(self) -> str:
         """What a number of `lines` counts: "line" in a CSV file, else "row"."""
-        return "row" if self.separator is None else "line"
+        return "line" if self.has_lines else "row"
 
     def replace_labels(self, label: str, rows: NDArray[np.intp], values: Iterable[Any]) -> bytes:
         """Write the file again, with other labels in some rows and nothing else changed.
@@ -226,7 +233,7 @@ class Sheet:
                     continue
                 there = [cell.strip() for cell in cells if cell.strip()]
                 if there != [text for one in self.frame.iloc[row].tolist() if (text := str(one).strip())]:
-                    raise ValueError(f"line {self.lines[row]} is not row {row} of the table: it cannot be rewritten")
+                    raise ValueError(f"{self.name_row(row)} holds other cells than were read: it cannot be rewritten")
 
     def _rewrite_arrow(self, label: str, new: dict[int, Any]) -> bytes:
         import pyarrow

@@ -48,7 +48,7 @@ def main(options: argparse.Namespace) -> int:
         raise ValueError("--reviewed is for tables that are read as a whole: apply the decisions first (untwist apply)")
     sheet, table = read_table(options)
     if options.reviewed:
-        reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table)
+        reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table, sheet.name_row)
     done = fit(table, options, noise_rates=None if options.believe_labels else "auto", reviewed=reviewed)
     model = done.model
     if done.was_stopped:
