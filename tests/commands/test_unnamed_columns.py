@@ -8,6 +8,7 @@ import pytest
 
 from tests.helpers.command_line import untwist
 from untwist import PILBoostClassifier, save
+from untwist.audit import Reason, Slice
 from untwist.commands.decided import find_label, fingerprint_file
 from untwist.commands.names import find_names_in_file, find_unnamed, name_columns
 from untwist.commands.sheets import read
@@ -169,3 +170,9 @@ def test_a_column_that_is_called_an_id_and_counts_few_rows_is_left_out(folder, c
     frame.to_csv("few.csv", index=False)
     found = report_columns(capsys, "few.csv")
     assert (found["id"]["is_used"], found["year"]["is_used"]) == (False, True)
+
+
+def test_words_about_a_column_of_a_frame_without_a_name_are_not_blank():
+    assert str(Reason("", 1.0, 2.0, 0.5)) == "(no name) is 1, usually 2 (+0.50)"
+    assert str(Reason(3, 1.0, 2.0, 0.5)).startswith("column 3 is 1")
+    assert "where (no name) is red" in str(Slice("", "red", 9, 0.5, 0.4, 0.6, 0.01))
