@@ -32,6 +32,7 @@ from untwist.audit.peers import fit_xgboost
 from untwist.classifier import PILBoostClassifier
 from untwist.commands import audit
 from untwist.commands.main import run_program
+from untwist.commands.requests import REQUESTS
 from untwist.progress import ProgressLine, describe_progress
 from untwist.twisters import ClassNoise
 
@@ -85,7 +86,7 @@ def audit_noisy_table(folder: Path) -> None:
     files = ["-o", str(folder / "demo.html"), "--suspects", str(suspects)]
     arguments = [str(table), "--label", LABEL, "--drop", TRUTH, "--peers", *files]
     print(f"$ untwist audit {shlex.join(arguments)}\n", flush=True)
-    audit.main(arguments)
+    audit.main(REQUESTS["audit"](arguments))
     rows, listed = pd.read_csv(table), pd.read_csv(suspects)
     print(
         f"\n{np.sum(rows[LABEL] != rows[TRUTH])} labels of this table were flipped. "

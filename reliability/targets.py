@@ -28,7 +28,7 @@ import numpy as np
 from experiments import results
 from experiments.arena.rows import BINS, ArenaRow
 from untwist import PILBoostClassifier, _core, files
-from untwist.commands import blocks, columns, sheets
+from untwist.commands import blocks, columns, kinds, sheets
 from untwist.data import batches
 from untwist.explain import explain
 from untwist.export import to_code
@@ -268,7 +268,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         again = path.with_name(f"again{ending}")
         try:
             again.write_bytes(
-                sheets.COMPRESS.get(path.suffix, bytes)(sheet.replace_labels(label, first, ready.y[:1].tolist()))
+                kinds.COMPRESS.get(path.suffix, bytes)(sheet.replace_labels(label, first, ready.y[:1].tolist()))
             )
             other = sheets.read(again, sheet.separator, sheet.encoding).frame
         except ValueError as error:
@@ -613,7 +613,7 @@ def _make_tables() -> list[bytes]:
     )
     plain = text.encode()
     packed = [
-        bytes([place, 0]) + sheets.COMPRESS[ending](plain) for place, ending in ((1, ".gz"), (2, ".bz2"), (3, ".xz"))
+        bytes([place, 0]) + kinds.COMPRESS[ending](plain) for place, ending in ((1, ".gz"), (2, ".bz2"), (3, ".xz"))
     ]
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from typing import Any
 
-__all__ = ["UNSEEN", "clip", "for_json", "for_page", "for_script", "for_spreadsheet", "for_terminal"]
+__all__ = ["UNSEEN", "clip", "for_json", "for_page", "for_script", "for_spreadsheet", "for_terminal", "name_column"]
 
 #: Characters that move the cursor, turn text around, end a line or are not seen; halves of surrogate pairs; code points
 #: that are no characters. Tabs and line feeds are not among them.
@@ -162,3 +162,24 @@ def for_script(value: Any) -> str:
     """
     text = json.dumps(value, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def name_column(column: Any) -> str:
+    """Name a column for people; those of an array have numbers only, and those of a frame may have an empty name.
+
+    Parameters
+    ----------
+    column : object
+        Its name or its number.
+
+    Returns
+    -------
+    str
+        Plain text.
+
+    Examples
+    --------
+    >>> [name_column(column) for column in (3, "age", "")]
+    ['column 3', 'age', '(no name)']
+    """
+    return f"column {column}" if isinstance(column, int) else str(column) if str(column).strip() else "(no name)"

@@ -60,9 +60,15 @@ def test_rows_sum_to_1_after_a_little_rounding():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([[0.5, 0.5], [np.nan, 1.0]], "scores must hold finite numbers, got nan in row 1, column 0"),
+        (
+            [[0.5, 0.5], [np.nan, 1.0]],
+            "scores must hold finite numbers, got nan in row 1, class 'no'",
+        ),
         ([0.5, np.inf], "scores must hold finite numbers, got inf in row 1$"),
-        ([[0.5, 0.5], [1.0, -0.001]], "probabilities, from 0 to 1, got -0.001 in row 1, column 1"),
+        (
+            [[0.5, 0.5], [1.0, -0.001]],
+            "probabilities, from 0 to 1, got -0.001 in row 1, class 'yes'",
+        ),
         ([0.5, 1.011], "probabilities, from 0 to 1, got 1.011 in row 1$"),
         ([["x", "y"], ["x", "y"]], "scores must hold numbers, a row per label and a column per class"),
         ([[0.5, 0.5]], "scores must have a row for each of the 2 labels, got 1"),

@@ -141,7 +141,7 @@ def test_what_cannot_be_done_is_said(folder, capsys):
     assert "d.csv is not the" in untwist(capsys, "apply", "d.csv", "d.csv", "-o", "new.csv")[2]
     decide("data.csv", [(1, "relabel", "yes")], given=["perhaps"])
     err = untwist(capsys, "apply", "d.csv", "data.csv", "-o", "new.csv")[2]
-    assert "row 1 of data.csv had the label 'perhaps' when it was decided on, not 'no'" in err
+    assert "line 4 of data.csv had the label 'perhaps' when it was decided on, not 'no'" in err
     write_decisions("d.csv", Decisions([], [], [], [], [], ""))
     assert "has no decisions" in untwist(capsys, "apply", "d.csv", "data.csv", "-o", "new.csv")[2]
 

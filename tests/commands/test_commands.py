@@ -283,7 +283,7 @@ def test_the_index_that_pandas_writes_is_no_feature(folder, capsys):
     frame, _ = make_people()
     frame.sort_values("churn").reset_index(drop=True).to_csv("i.csv")
     _, _, err = untwist(capsys, "train", "i.csv", "--label", "churn")
-    assert "the column without a name: looks like an id; left out" in err
+    assert "column 1: has no name, and names the rows as an index does; left out (--keep 'column 1' uses it)" in err
 
 
 def test_true_and_false_and_blanks_are_numbers():
@@ -575,7 +575,7 @@ def test_other_bad_requests(folder, capsys):
         (["audit", "people.csv", "--label", "churn", "--corrected", "people.csv"], "is read or written already"),
         (["train", "people.csv", "--label", "churn", "--drop", "nothing"], "there is no column 'nothing'"),
         (["predict", "people.csv", "people.csv"], "this is no untwist model file"),
-        (["inspect", "none.untwist"], "none.untwist: No such file"),
+        (["inspect", "none.untwist"], "none.untwist does not exist"),
     ]:
         status, out, err = untwist(capsys, *arguments)
         assert (status, out) == (1, ""), arguments
@@ -729,7 +729,8 @@ def test_inspect_tells_the_sources_the_noisiest_first(folder, capsys, monkeypatc
 def test_explain_tells_what_speaks_for_a_prediction(trained, capsys):
     status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv")
     assert status == 0
-    assert out.splitlines()[0] == "What moves the score of 400 rows, on average:"
+    heading = "What moves the score for 1 of 400 rows, up or down, on average; in log-odds:"
+    assert out.splitlines()[0] == heading
     assert {line.split()[0] for line in out.splitlines()[1:3]} == {"city", "age"}
     status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv", "--line", 2, 9, "--json")
     one, _ = json.loads(out)

@@ -16,6 +16,7 @@ from helpers.patience import PATIENCE
 from helpers.review_process import open_reviews
 from untwist.audit import read_decisions
 from untwist.commands import review
+from untwist.commands.requests import REQUESTS
 
 pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
 
@@ -193,7 +194,9 @@ def test_what_cannot_be_done_is_said_first(folder, capsys, arguments, words):
         ("table", "table", "table.cleaned"),
     ],
 )
-def test_files_beside_the_table_have_its_name(name, stem, cleaned):
-    options = review._parse([name, "--label", "y"])
+def test_files_beside_the_table_have_its_name(tmp_path, monkeypatch, name, stem, cleaned):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).touch()
+    options = REQUESTS["review"]([name, "--label", "y"])
     assert options.decisions == Path(f"{stem}.decisions.csv")
     assert review._name_next_command(options).endswith(f"-o {cleaned}")

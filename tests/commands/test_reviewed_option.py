@@ -97,7 +97,7 @@ def test_what_is_refused(folder, capsys):
     write_decisions("d.csv", Decisions([999], ["stays"], ["keep"], ["stays"], [""], many.fingerprint))
     status, _, err = untwist(capsys, "train", "data.csv", "--label", "churn", "--reviewed", "d.csv")
     assert status == 1
-    assert "d.csv decides on row 999, but there are 400 rows, from 0" in err
+    assert "d.csv: a decision has 999 for its row, which is counted from 0, but the table has 400 rows" in err
     for command in ("train", "audit"):
         status, _, err = untwist(
             capsys, command, "data.csv", "--label", "churn", "--reviewed", "d.csv", "--source", "a"

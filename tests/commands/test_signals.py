@@ -81,6 +81,7 @@ def end_while_it_writes(arguments):
         os.kill(os.getpid(), signal.SIGTERM)
         signal.pause()
 
+main.REQUESTS["train"] = lambda arguments: None
 train.main = end_while_it_writes
 main.main(["train"])
 """

@@ -36,13 +36,12 @@ def test_the_noisy_table_has_as_many_wrong_labels_as_it_says(tmp_path):
 
 
 def test_the_demo_ends_with_the_table_and_the_page(monkeypatch, tmp_path, capsys):
-    def audit_two_rows(arguments):
-        table, page, suspects = arguments[0], arguments[arguments.index("-o") + 1], arguments[-1]
-        rows = pd.read_csv(table)
-        assert arguments[1:6] == ["--label", "diagnosis", "--drop", "true diagnosis", "--peers"]
+    def audit_two_rows(options):
+        rows = pd.read_csv(options.table)
+        assert (options.label, options.drop, options.peers) == ("diagnosis", ["true diagnosis"], True)
         is_wrong = rows["diagnosis"] != rows["true diagnosis"]
-        pd.concat([rows[is_wrong][:2], rows[~is_wrong][:1]]).to_csv(suspects)
-        (tmp_path / page).write_text("a page")
+        pd.concat([rows[is_wrong][:2], rows[~is_wrong][:1]]).to_csv(options.suspects)
+        options.output.write_text("a page")
 
     monkeypatch.setattr(demo.audit, "main", audit_two_rows)
     monkeypatch.setattr(demo, "measure", lambda runs: {"a": np.full((3, runs), 0.75)})

@@ -38,6 +38,7 @@ from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.noise.untwisting import Untwisting
 from untwist.sums import add_up_by_group
+from untwist.text import name_column
 
 __all__ = [
     "HiddenSource",
@@ -204,7 +205,7 @@ class HiddenSource:
     @property
     def name(self) -> str:
         """What the column is called; those of an array have numbers only."""
-        return f"column {self.column}" if isinstance(self.column, int) else str(self.column)
+        return name_column(self.column)
 
     def describe(self) -> str:
         """Say in words where labels look wrong more often, and what follows if the column is taken for a source.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,14 @@ MOST_MISSED = 0.01
 PATTERNS = ("{}", "proba_{}", "prob_{}", "probability_{}", "p_{}", "P({})")
 
 
-def read_posteriors(pred_probs: Any, classes: NDArray[Any], n_rows: int, name: str = "pred_probs") -> Array:
+def read_posteriors(
+    pred_probs: Any,
+    classes: NDArray[Any],
+    n_rows: int,
+    name: str = "pred_probs",
+    *,
+    name_row: Callable[[int], str] = "row {}".format,
+) -> Array:
     """Return given posteriors with a column per class, after a check that they are probabilities.
 
     Parameters
@@ -35,6 +43,8 @@ def read_posteriors(pred_probs: Any, classes: NDArray[Any], n_rows: int, name: s
         How many rows there must be.
     name : str
         What errors call the posteriors.
+    name_row : callable
+        Says what errors call a row, which is counted from 0.
 
     Returns
     -------
@@ -64,14 +74,20 @@ def read_posteriors(pred_probs: Any, classes: NDArray[Any], n_rows: int, name: s
         raise ValueError(f"{name} must have {wanted}, got shape {np.shape(given)}")
     if len(table) != n_rows:
         raise ValueError(f"{name} must have a row for each of the {n_rows} labels, got {len(table)}")
-    _refuse(~np.isfinite(table), table, f"{name} must hold finite numbers")
-    _refuse((table < 0) | (table > 1.0 + MOST_MISSED), table, f"{name} must hold probabilities, from 0 to 1")
+    _refuse(~np.isfinite(table), table, f"{name} must hold finite numbers", classes, name_row)
+    _refuse(
+        (table < 0) | (table > 1.0 + MOST_MISSED),
+        table,
+        f"{name} must hold probabilities, from 0 to 1",
+        classes,
+        name_row,
+    )
     if is_of_second:
         table = np.column_stack([1.0 - np.minimum(table, 1.0), np.minimum(table, 1.0)])
     total = table.sum(axis=1)
     if (missed := np.flatnonzero(np.abs(total - 1.0) > MOST_MISSED)).size:
         raise ValueError(
-            f"{name} must sum to 1 in each row, got {total[missed[0]]:.4g} in row {missed[0]} "
+            f"{name} must sum to 1 in each row, got {total[missed[0]]:.4g} in {name_row(int(missed[0]))} "
             f"({len(missed)} of {n_rows} rows do not)"
         )
     return np.asarray(table / total[:, None])
@@ -101,9 +117,11 @@ def _name_some(names: list[Any]) -> str:
     return ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
-def _refuse(bad: NDArray[np.bool_], table: Array, wanted: str) -> None:
+def _refuse(
+    bad: NDArray[np.bool_], table: Array, wanted: str, classes: NDArray[Any], name_row: Callable[[int], str]
+) -> None:
     """Raise a ValueError that names the first value which is not as wanted, and says where it is."""
     if bad.any():
         place = tuple(np.argwhere(bad)[0].tolist())
-        where = f"row {place[0]}" + (f", column {place[1]}" if len(place) == 2 else "")
+        where = name_row(place[0]) + (f", class {classes.tolist()[place[1]]!r}" if len(place) == 2 else "")
         raise ValueError(f"{wanted}, got {table[place]} in {where}")

@@ -16,6 +16,7 @@ from untwist.arguments import Array
 from untwist.data.encoding import TableEncoder
 from untwist.display import describe_probability
 from untwist.model import FittedModel
+from untwist.text import name_column
 
 __all__ = ["Explanation", "Reason", "ReasonFinder", "describe_limit", "describe_value"]
 
@@ -60,7 +61,7 @@ class Reason:
     def __str__(self) -> str:
         value = describe_value(self.value)
         usual = describe_value(self.usual)
-        return f"{self.column} is {value}, usually {usual} ({self.effect:+.2f})"
+        return f"{name_column(self.column)} is {value}, usually {usual} ({self.effect:+.2f})"
 
 
 @dataclass(frozen=True)

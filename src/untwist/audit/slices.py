@@ -28,6 +28,7 @@ from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import estimate_by_source
 from untwist.noise.untwisting import Untwisting
 from untwist.sums import add_up
+from untwist.text import name_column
 
 __all__ = [
     "Excess",
@@ -92,8 +93,7 @@ class Slice:
         share = f"up to {self.high:.1%}"
         if self.low > 0:
             share = f"{self.share_wrong:.1%} ({self.low:.1%} to {self.high:.1%})"
-        name = f"column {self.column}" if isinstance(self.column, int) else self.column
-        return f"{share} of the {self.rows} rows where {name} is {self.where}"
+        return f"{share} of the {self.rows} rows where {name_column(self.column)} is {self.where}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from untwist.audit import Decisions, read_decisions
-from untwist.commands.decided import find_label
-from untwist.commands.parser import CommandParser
-from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, read, refuse_unwritable
-from untwist.commands.steps import add_file_options, encode_json, print_result, refuse_same_files
-from untwist.commands.workbooks import WORKBOOKS
+from untwist.commands.decided import describe_row_beyond, find_label
+from untwist.commands.kinds import COMPRESS
+from untwist.commands.sheets import Sheet, read
+from untwist.commands.steps import encode_json, print_result
 from untwist.data.decisions import SKIP, match_labels, mean_the_same
 from untwist.files import write_whole
 
 __all__ = ["main"]
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(options: argparse.Namespace) -> int:
     """Write a copy of a table in which the labels decided on are changed, and nothing else.
 
     Parameters
     ----------
-    arguments : list of str, optional
-        By default those of this process.
+    options : argparse.Namespace
+        What was asked for, as `requests` reads it.
 
     Returns
     -------
     int
         The exit status.
     """
-    options = _parse(arguments)
     decisions = read_decisions(options.decisions)
     if not len(decisions):
         raise ValueError(f"{options.decisions} has no decisions")
@@ -61,36 +58,15 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    """Read the options, and refuse what cannot be done before anything is read."""
-    parser = CommandParser(prog="untwist apply", description=__doc__.split(":")[0] + ".")
-    parser.add_argument("decisions", type=Path, metavar="DECISIONS", help="the file that untwist review wrote")
-    parser.add_argument("table", type=Path, metavar="TABLE", help="the file that was reviewed, as it was then")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", required=True, help="the copy with other labels")
-    add_file_options(parser)
-    parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
-    options = parser.parse_args(arguments)
-    refuse_same_files([options.decisions, options.table], [options.output])
-    refuse_unwritable(options.output)
-    binary = {".parquet", *ARROW}
-    kinds = find_kind(options.table), find_kind(options.output)
-    if kinds[0] in WORKBOOKS:
-        if kinds[1] in binary:
-            parser.error("the copy of a spreadsheet must be a CSV file: single cells of a workbook cannot be changed")
-    elif kinds[0] != kinds[1] and set(kinds) & binary:
-        parser.error(f"the copy must be a file of the same kind as {options.table.name}")
-    return options
-
-
 def _choose_cells(sheet: Sheet, label: str, decisions: Decisions) -> tuple[Any, list[Any]]:
     """Which of the decisions change a cell, and what to write there: a class as the column writes it."""
     cells = sheet.frame[label]
     if decisions.rows.max() >= len(cells):
-        raise ValueError(f"row {decisions.rows.max()} is decided on, but {sheet.path} has {len(cells)} rows, from 0")
+        raise ValueError(describe_row_beyond(decisions, sheet.path, len(cells)))
     for row, given in zip(decisions.rows.tolist(), decisions.given.tolist(), strict=True):
         if not mean_the_same(given, cells.iloc[row]):
             was = f"had the label {str(given)!r:.40} when it was decided on"
-            raise ValueError(f"row {row} of {sheet.path} {was}, not {str(cells.iloc[row])!r:.40}")
+            raise ValueError(f"{sheet.name_row(row)} of {sheet.path} {was}, not {str(cells.iloc[row])!r:.40}")
     changed = decisions.relabelled
     spellings = cells.dropna().value_counts().index.tolist()
     return changed, match_labels(decisions.labels[changed].tolist(), spellings)

@@ -20,25 +20,22 @@ from untwist.audit.posteriors import read_posteriors
 from untwist.audit.words import FIRST_ROWS
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file, read_reviewed
-from untwist.commands.parser import CommandParser
-from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, read, refuse_unwritable, write
+from untwist.commands.kinds import COMPRESS
+from untwist.commands.sheets import Sheet, read, write
 from untwist.commands.steps import (
-    add_reviewed_option,
-    add_table_options,
     describe_twins,
     encode_json,
     fit,
     name_twins,
     print_result,
     read_table,
-    refuse_same_files,
 )
 from untwist.data.twins import HOW_MANY_UNKNOWN
 from untwist.files import write_whole
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.report import compare, report
 
-__all__ = ["JudgedFile", "add_audit_options", "judge", "list_inputs", "main"]
+__all__ = ["JudgedFile", "judge", "main"]
 
 #: Suspects that are printed with their reasons on standard output.
 SHOWN = 5
@@ -50,20 +47,19 @@ MOST_CONFUSIONS = 100
 MOST_DISAGREEMENTS = 100
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(options: argparse.Namespace) -> int:
     """Judge every label, list the suspects, write what was asked for. The table itself is never touched.
 
     Parameters
     ----------
-    arguments : list of str, optional
-        By default those of this process.
+    options : argparse.Namespace
+        What was asked for, as `requests` reads it.
 
     Returns
     -------
     int
         The exit status.
     """
-    options = _parse(arguments)
     judged = judge(*read_table(options), options)
     listed = judged.list_suspects()
     if options.suspects:
@@ -81,56 +77,6 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def add_audit_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is audited, and how many rows are suspects.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-        The parser of a command.
-    """
-    add_table_options(parser, labelled=True)
-    parser.add_argument(
-        "--budget",
-        type=_read_budget,
-        help="this many suspects (default: as many as are worth a look, none without sign of noise)",
-    )
-    parser.add_argument(
-        "--probabilities",
-        type=Path,
-        metavar="FILE",
-        help="judge by these: a row per row of the table, a column per class, of any model that has not seen the row",
-    )
-    add_reviewed_option(parser)
-
-
-def _read_budget(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return int(text)
-
-
-def list_inputs(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[Path]:
-    """List the files that are read; options that exclude each other are an error of the parser.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-        The parser of a command.
-    options : argparse.Namespace
-        Those of `add_audit_options`.
-
-    Returns
-    -------
-    list of Path
-    """
-    if options.reviewed and options.source:
-        parser.error("--reviewed and --source exclude each other: untwist apply makes a table of the decisions")
-    if options.reviewed and options.probabilities:
-        parser.error("--reviewed and --probabilities exclude each other: reviewed rows teach a model of ours")
-    return [options.table, *filter(None, [options.reviewed, options.probabilities])]
-
-
 def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> JudgedFile:
     """Judge every label of a table that was read.
 
@@ -139,7 +85,7 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     sheet, table
         What `read_table` returned.
     options : argparse.Namespace
-        Those of `add_audit_options`.
+        Those of `options.add_audit_options`.
 
     Returns
     -------
@@ -155,7 +101,7 @@ def _audit_by_fit(sheet: Sheet, table: PreparedTable, options: argparse.Namespac
     """Judge the labels by the default classifier."""
     reviewed = None
     if options.reviewed:
-        reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table)
+        reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table, sheet.name_row)
     done = fit(table, options, reviewed=reviewed)
     if done.was_stopped:
         raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
@@ -166,13 +112,15 @@ def _audit_by_fit(sheet: Sheet, table: PreparedTable, options: argparse.Namespac
 def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> LabelAudit:
     """Judge the labels by the probabilities in a file, which has a row for each row of the table."""
     path = options.probabilities
-    frame = read(path).frame
+    given = read(path)
+    frame = given.frame
     if any(str(name).startswith("P(") for name in frame.columns):
         print_status(
             f"{path} looks like what untwist predict writes: of a model that was trained on this table these have "
             "seen the labels, and make wrong ones look right; untwist audit without --probabilities judges by folds"
         )
-    posterior = read_posteriors(frame, np.unique(table.y), len(sheet.frame), name=str(path))
+    classes = np.unique(table.y)
+    posterior = read_posteriors(frame, classes, len(sheet.frame), name=str(path), name_row=given.name_row)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # What looks wrong with the probabilities is printed below.
         return audit_labels(
@@ -185,36 +133,6 @@ def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespa
             n_jobs=options.threads,
             random_state=options.seed,
         )
-
-
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    """Read the options, and refuse what cannot be done before anything is fitted."""
-    parser = CommandParser(prog="untwist audit", description=__doc__.split("?")[0] + "?")
-    add_audit_options(parser)
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="a report to open in a browser")
-    parser.add_argument("--peers", action="store_true", help="XGBoost and LightGBM in the report too")
-    parser.add_argument("--suspects", type=Path, metavar="FILE", help="the suspect rows, the worst first")
-    parser.add_argument(
-        "--corrected",
-        type=Path,
-        metavar="FILE",
-        help="a copy of the table, labels that are likelier wrong than right replaced",
-    )
-    options = parser.parse_args(arguments)
-    refuse_same_files(list_inputs(parser, options), [options.output, options.suspects, options.corrected])
-    if options.corrected and not _are_alike(options.table, options.corrected):
-        parser.error(f"--corrected must be a file of the same kind as {options.table.name}")
-    if options.probabilities and options.peers:
-        parser.error("--peers are compared on the folds of our own model: leave out --peers, or --probabilities")
-    refuse_unwritable(options.suspects)
-    refuse_unwritable(options.corrected)
-    return options
-
-
-def _are_alike(one: Path, other: Path) -> bool:
-    """Whether both are files of the same kind; all kinds of text are alike."""
-    kinds = {find_kind(one), find_kind(other)}
-    return len(kinds) == 1 or not kinds & {".parquet", *ARROW}
 
 
 @dataclass(frozen=True, eq=False)
@@ -435,10 +353,13 @@ class JudgedFile:
             print_result(f"  {issue.describe(names, self.sheet.row_word)}")
         if n_suspects:
             self._print_expectation()
-        for explanation in explain_rows(self.audit, self.suspects[:SHOWN]):
+        explanations = explain_rows(self.audit, self.suspects[:SHOWN])
+        for explanation in explanations:
             words = str(explanation).split(": ", 1)[1]
-            number = self.sheet.lines[self.table.rows[explanation.row]]
-            print_result(f"\n{self.sheet.row_word} {number} of {self.sheet.path.name}: {words}")
+            name = self.sheet.name_row(self.table.rows[explanation.row])
+            print_result(f"\n{name} of {self.sheet.path.name}: {words}")
+        if any(one.reasons for one in explanations):
+            print_result("\nIn brackets: how many log-odds likelier the label would be with the usual value.")
         if len(self.suspects) > SHOWN:
             print(f"\n... and {len(self.suspects) - SHOWN} more{hint}")
 

@@ -15,33 +15,19 @@ from typing import Any
 import numpy as np
 
 from untwist.commands.columns import NO_HINTS, Hints, PreparedTable, decide_columns, draw_sample, find_leaks
-from untwist.commands.sheets import find_kind, import_pandas, note_index
+from untwist.commands.kinds import find_kind
+from untwist.commands.names import find_unnamed, name_columns
+from untwist.commands.sheets import import_pandas, note_index
 from untwist.data.arrow_files import name_faults, open_parquet, read_parquet, to_exact_frame, to_frame
 from untwist.data.batches import Batches
 from untwist.data.memory import limit_memory
 
-__all__ = ["SheetInBlocks", "add_blocks_option", "prepare_in_blocks", "reads_in_blocks"]
+__all__ = ["SheetInBlocks", "prepare_in_blocks", "reads_in_blocks"]
 
 #: A file whose numbers would take more bytes in memory is read in blocks.
 MOST_BYTES = 2e9
 #: A file whose numbers would take a greater share of the memory is read in blocks too.
 MEMORY_SHARE = 0.25
-
-
-def add_blocks_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says whether to read in blocks.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-        The parser of a command.
-    """
-    parser.add_argument(
-        "--blocks",
-        action=argparse.BooleanOptionalAction,
-        help="read a Parquet file in blocks of rows, with the same result in less memory (default: where its numbers "
-        "would take more than 2 GB or a quarter of the memory)",
-    )
 
 
 def reads_in_blocks(options: argparse.Namespace) -> bool:
@@ -50,7 +36,7 @@ def reads_in_blocks(options: argparse.Namespace) -> bool:
     Parameters
     ----------
     options : argparse.Namespace
-        Those of `add_table_options` and perhaps of `add_blocks_option`.
+        Those of `options.add_table_options` and perhaps of `options.add_blocks_option`.
 
     Returns
     -------
@@ -59,10 +45,6 @@ def reads_in_blocks(options: argparse.Namespace) -> bool:
     if "blocks" not in options:  # The command needs the whole table.
         return False
     is_parquet = find_kind(options.table) == ".parquet"
-    if options.blocks and not is_parquet:
-        raise ValueError(
-            f"{options.table} is no Parquet file, and only these are read in blocks (docs/beyond-memory.md)"
-        )
     if options.blocks is not None or not (is_parquet and options.table.is_file()):
         return bool(options.blocks)
     import_pandas()
@@ -86,7 +68,9 @@ class SheetInBlocks:
         import_pandas()
         self.path = path
         self.batches = Batches(path)
-        self.names = self.batches.column_names
+        self.in_file = dict(zip(name_columns(self.batches.column_names), self.batches.column_names, strict=True))
+        self.names = list(self.in_file)
+        self.unnamed = find_unnamed(self.batches.column_names)
         with open_parquet(path) as file:
             self.notes = note_index(path, file.schema_arrow.names)
 
@@ -98,12 +82,12 @@ class SheetInBlocks:
     def make_frame(self, table: Any, first_row: int = 0) -> Any:
         """Make a frame of pandas of a block of rows."""
         with name_faults(self.path):
-            return to_frame(table, first_row)
+            return to_frame(table, first_row).rename(columns=dict(zip([""], self.unnamed, strict=False)))
 
     def column(self, name: str) -> Any:
         """Read a column into memory."""
         with limit_memory(self.path):
-            return self.make_frame(read_parquet(self.path, [name]))[name]
+            return self.make_frame(read_parquet(self.path, [self.in_file[name]]))[name]
 
     def frames(self, *, with_input: bool = False) -> Iterator[tuple[Any, Any]]:
         """Read all rows as a `Sheet` does, a block at a time; the index of each frame are the rows, from 0."""
@@ -158,6 +142,7 @@ def prepare_in_blocks(
         groups=groups,
         hints=hints,
         name_row=sheet.name_row,
+        unnamed=sheet.unnamed,
     )
 
     def prepare(table: Any) -> Any:
@@ -165,7 +150,7 @@ def prepare_in_blocks(
         return import_pandas().DataFrame({name: convert(frame[name]) for name, convert in found.features.items()})
 
     rows = None if found.present.all() else found.present
-    X = Batches(sheet.batches, list(found.features), rows=rows, prepare=prepare)
+    X = Batches(sheet.batches, [sheet.in_file[name] for name in found.features], rows=rows, prepare=prepare)
     sample = draw_sample(found.y)
     notes = found.notes + find_leaks(_pick_rows(X, sample), found.y, sample)
     present = np.flatnonzero(found.present)

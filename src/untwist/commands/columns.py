@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from untwist.audit.issues.columns import measure_leak
 from untwist.classifier import PILBoostClassifier
+from untwist.commands.names import find_names_in_file
+from untwist.commands.row_names import LEAST_ROWS, describe_place, find_objection
 from untwist.commands.sheets import import_pandas
 from untwist.data.cells import (
     MISSING_AMONG_NUMBERS,
@@ -52,10 +54,6 @@ __all__ = [
     "remember_readings",
 ]
 
-#: A column of text names the rows if more than this share of its values are different.
-DISTINCT_SHARE = 0.95
-#: A column with fewer rows is not taken for one that names the rows.
-LEAST_ROWS = 50
 #: A column of numbers is refused where so many cells are not empty and none of them is a number.
 LEAST_TEXTS = 20
 #: Of so many numbers one shows whether all may be thousands, such as 1.234.
@@ -64,20 +62,6 @@ LOOKED_AT = 1000
 MOST_CLASSES = 500
 #: A column of text with more different values than this is told of.
 MOST_DISTINCT_VALUES = 254
-#: Words at the end of names of columns that name the rows.
-ID_WORDS = "id|ids|uuid|guid|index|idx|rowid|row_number|nr|no|num|number|nummer|key|code|serial|lfd"
-#: Names of columns that name the rows.
-ID = re.compile(
-    rf"(?i:(.*[\W_])?({ID_WORDS})\.?|unnamed: 0|)|.*[a-z](Id|ID|Nr|No|Num|Number|Nummer|Key|Code|Uuid|UUID)"
-)
-#: Texts that name something, by what they are.
-NAMING = {
-    "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+"),
-    "UUIDs": re.compile(r"\{?[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}\}?", re.IGNORECASE),
-    "hashes": re.compile(r"(?=.*[a-f])(?=.*\d)([0-9a-f]{16}|[0-9a-f]{24,128})", re.IGNORECASE),
-}
-#: Such texts name the rows where there are fewer rows than this for each.
-ROWS_PER_NAME = 5
 #: A whole number that fits into 64 bits.
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 
@@ -141,6 +125,7 @@ def prepare(
     groups: str | None = None,
     hints: Hints = NO_HINTS,
     name_row: Callable[[int], str] = "row {}".format,
+    unnamed: Collection[str] = (),
 ) -> PreparedTable:
     """Make the table of a file ready to fit; columns that are no features are left out, unless they are to be kept.
 
@@ -158,6 +143,8 @@ def prepare(
         What is known about how to read it.
     name_row : callable
         Says what the file calls a row, which is counted from 0.
+    unnamed : collection of str
+        What columns are called that have no name in the file.
 
     Returns
     -------
@@ -175,6 +162,7 @@ def prepare(
         groups=groups,
         hints=hints,
         name_row=name_row,
+        unnamed=unnamed,
         store=features.__setitem__,
     )
     X = import_pandas().DataFrame(features)
@@ -217,6 +205,7 @@ def decide_columns(
     groups: str | None = None,
     hints: Hints = NO_HINTS,
     name_row: Callable[[int], str] = "row {}".format,
+    unnamed: Collection[str] = (),
     store: Callable[[str, Any], None] = lambda _name, _column: None,
 ) -> TableDecisions:
     """Decide what is to be done with each column, seen one at a time; what is done treats every row by itself.
@@ -227,7 +216,7 @@ def decide_columns(
         The columns.
     column_of : callable
         Takes a name and returns that column.
-    label, drop, keep, source, item, groups, hints, name_row
+    label, drop, keep, source, item, groups, hints, name_row, unnamed
         As for `prepare`.
     store : callable
         Takes the name of each feature and the feature made ready.
@@ -255,11 +244,12 @@ def decide_columns(
         if name in special or name in drop:
             continue
         column = column_of(name)
-        one = decide_column(column if present.all() else column[present], hints, is_kept=name in keep)
+        place = describe_place(name, names, unnamed)
+        one = decide_column(column if present.all() else column[present], hints, is_kept=name in keep, **place)
         if one.convert is None or one.left_out:
             # A name with other characters is shown in a way that nobody can type.
             hint = "" if one.convert is None else f" (--keep {repr(name) if name.isprintable() else 'COLUMN'} uses it)"
-            notes.append(f"{name or 'the column without a name'}: {one.left_out or one.note}; left out{hint}")
+            notes.append(f"{name}: {one.left_out or one.note}; left out{hint}")
             continue
         ready = one.ready
         features[name] = one.convert
@@ -594,7 +584,9 @@ class ColumnDecision:
     left_out: str | None = None
 
 
-def decide_column(column: Any, hints: Hints, *, is_kept: bool = False) -> ColumnDecision:
+def decide_column(
+    column: Any, hints: Hints, *, is_kept: bool = False, is_unnamed: bool = False, is_index_by_name: bool = False
+) -> ColumnDecision:
     """Decide what becomes of a column that is no label.
 
     Parameters
@@ -605,13 +597,20 @@ def decide_column(column: Any, hints: Hints, *, is_kept: bool = False) -> Column
         What is known about how to read it.
     is_kept : bool
         Whether it is to be used though it looks odd.
+    is_unnamed : bool
+        Whether it has no name in the file.
+    is_index_by_name : bool
+        Whether it is called like an index that was written with the table, or is the first one and not called anything.
 
     Returns
     -------
     ColumnDecision
     """
     found: ColumnDecision = _attempt(partial(_decide_feature, hints=hints), column)
-    return found if is_kept or found.convert is None else replace(found, left_out=_find_objection(found))
+    if is_kept or found.convert is None:
+        return found
+    place = {"is_unnamed": is_unnamed, "is_index_by_name": is_index_by_name}
+    return replace(found, left_out=find_objection(found.ready, found.kind, **place))
 
 
 def _decide_feature(column: Any, hints: Hints) -> ColumnDecision:
@@ -679,48 +678,6 @@ def _read_dates(column: Any, reading: Reading = PLAIN_DATES) -> Any:
     exact = np.where(np.isnan(days), np.iinfo(np.int64).min, np.rint(np.nan_to_num(days) * 86_400e6))
     dates = exact.astype(np.int64).view("datetime64[us]")
     return pandas.Series(dates, index=column.index, name=column.name)
-
-
-def _find_objection(one: ColumnDecision) -> str | None:
-    """Why a column says nothing of new rows, if it does not."""
-    column = one.ready
-    if one.kind == "dates" or len(column) < LEAST_ROWS:
-        return None
-    named = ID.fullmatch(str(column.name)) is not None
-    if one.kind == "numbers":
-        if _counts_rows(column):
-            return "counts the rows" if not named else "looks like an id"
-        if named and not column.isna().any() and column.is_unique and _are_whole(column):
-            return "looks like an id"
-        return None
-    known = column.dropna()
-    distinct = known.nunique()
-    if len(known) < LEAST_ROWS:
-        return None
-    if distinct == len(known) and named:
-        return "looks like an id"
-    if distinct * ROWS_PER_NAME > len(known):
-        for what, pattern in NAMING.items():
-            if all(isinstance(value, str) and pattern.fullmatch(value) for value in known.unique()):
-                return f"{what}, {distinct} different ones in {len(known)} rows"
-    return f"{distinct} different words in {len(known)} rows" if distinct > DISTINCT_SHARE * len(known) else None
-
-
-def _are_whole(column: Any) -> bool:
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return bool(np.all(values == np.floor(values)) and np.isfinite(values).all())
-
-
-def _counts_rows(column: Any) -> bool:
-    """Whether whole numbers rise, or fall, by the same step from each row of the file to the next."""
-    ends = column.iloc[[0, 1, -1]].to_numpy(dtype=np.float64, na_value=np.nan)
-    rows = column.index[[0, 1, -1]].to_numpy()
-    step = (ends[1] - ends[0]) / (rows[1] - rows[0])
-    # Most columns are told apart by their first two and their last number.
-    if not np.isfinite(step) or step == 0 or ends[2] - ends[0] != step * (rows[2] - rows[0]) or not _are_whole(column):
-        return False
-    values = column.to_numpy(dtype=np.float64)
-    return bool(np.array_equal(values - values[0], step * (column.index.to_numpy() - rows[0])))
 
 
 def remember_readings(model: PILBoostClassifier, readings: dict[str, Reading]) -> None:
@@ -869,7 +826,10 @@ class NewRows:
         hints: Hints = NO_HINTS,
         name_row: Callable[[int], str] = "row {}".format,
     ) -> None:
-        self.names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
+        self._names_in_model = [str(one) for one in getattr(model, "feature_names_in_", range(model.n_features_in_))]
+        # Models of version 0.2 have no name either for a column that has none in the file.
+        given = dict(zip(find_names_in_file(list(head.columns)), head.columns, strict=True))
+        self.names = [given.get(one, one) if one == "" else one for one in self._names_in_model]
         if missing := [name for name in self.names if name not in head.columns]:
             raise ValueError(f"the model needs columns that the file has not: {list_some(missing)}")
         schema = model.model_.encoder.schema
@@ -924,7 +884,7 @@ class NewRows:
                 columns[name] = text.astype("category")
             else:
                 columns[name] = column
-        return import_pandas().DataFrame(columns)
+        return import_pandas().DataFrame(columns).set_axis(self._names_in_model, axis=1)
 
     def _require_numbers(self, name: str, column: Any) -> None:
         """Raise a ValueError where many cells of a column of numbers hold something, and none of them a number."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from untwist.commands.columns import PreparedTable
-from untwist.data.decisions import Decisions
+from untwist.commands.names import find_names_in_file
+from untwist.data.decisions import RELABEL, SKIP, Decisions, mean_the_same
 from untwist.data.fingerprints import digest_columns, fingerprint, fingerprint_columns, fingerprint_labels
 from untwist.files.decisions import read_decisions
 
-__all__ = ["find_label", "fingerprint_file", "read_reviewed"]
+__all__ = ["describe_row_beyond", "find_label", "fingerprint_file", "read_reviewed"]
 
 #: What makes decisions from Python fit a file.
 AS_TEXT = "decisions from Python are about a CSV file's cells if it was read with dtype=str, keep_default_na=False"
@@ -34,7 +36,13 @@ def fingerprint_file(frame: Any, label: str) -> str:
     str
         The fingerprint.
     """
-    return fingerprint(frame.drop(columns=label), frame[label])
+    in_file = _find_names(frame)
+    return fingerprint(frame.drop(columns=label).rename(columns=in_file), frame[label])
+
+
+def _find_names(frame: Any) -> dict[str, str]:
+    """What the file calls each column."""
+    return dict(zip(frame.columns, find_names_in_file(list(frame.columns)), strict=True))
 
 
 def find_label(frame: Any, decisions: Decisions) -> str:
@@ -53,9 +61,10 @@ def find_label(frame: Any, decisions: Decisions) -> str:
         The name of the column. A ValueError that says what differs where there is none.
     """
     features, labels = decisions.fingerprint.split("-")
-    columns = list(digest_columns(frame))
+    in_file = _find_names(frame)
+    columns = list(digest_columns(frame.rename(columns=in_file)))
     for name in frame.columns:
-        if fingerprint_columns(column for column in columns if column[0] != name) != features:
+        if fingerprint_columns(column for column in columns if column[0] != in_file[name]) != features:
             continue
         if fingerprint_labels(frame[name]) != labels:
             raise ValueError(f"its labels, in column {name!r}, are not those that were decided on")
@@ -68,7 +77,32 @@ def find_label(frame: Any, decisions: Decisions) -> str:
     raise ValueError("neither its labels nor its other cells are those that were decided on")
 
 
-def read_reviewed(path: Path, frame: Any, label: str, table: PreparedTable) -> Decisions:
+def describe_row_beyond(decisions: Decisions, table: object, n_rows: int) -> str:
+    """Say that a decision is about a row that a table has not.
+
+    Parameters
+    ----------
+    decisions : Decisions
+        The decisions.
+    table : object
+        What the table is called.
+    n_rows : int
+        Its rows.
+
+    Returns
+    -------
+    str
+    """
+    return f"a decision has {decisions.rows.max()} for its row, which is counted from 0, but {table} has {n_rows} rows"
+
+
+def read_reviewed(
+    path: Path,
+    frame: Any,
+    label: str,
+    table: PreparedTable,
+    name_row: Callable[[int], str] = "row {}".format,
+) -> Decisions:
     """Read decisions about the rows of a file, as decisions about the rows that a model is fitted to.
 
     Parameters
@@ -81,6 +115,8 @@ def read_reviewed(path: Path, frame: Any, label: str, table: PreparedTable) -> D
         The column of the labels.
     table : PreparedTable
         What was made of it.
+    name_row : callable
+        Says what the file calls a row, which is counted from 0.
 
     Returns
     -------
@@ -98,8 +134,9 @@ def read_reviewed(path: Path, frame: Any, label: str, table: PreparedTable) -> D
     position = np.full(len(frame), -1, dtype=np.intp)
     position[table.rows] = np.arange(len(table.rows))
     if len(decisions) and decisions.rows.max() >= len(frame):
-        raise ValueError(f"{path} decides on row {decisions.rows.max()}, but there are {len(frame)} rows, from 0")
+        raise ValueError(f"{path}: {describe_row_beyond(decisions, 'the table', len(frame))}")
     kept = position[decisions.rows] >= 0
+    _refuse_other_labels(path, decisions, kept, dict(zip(table.rows.tolist(), table.y.tolist(), strict=True)), name_row)
     arrays = ("given", "decision", "labels", "notes", "lines", "decided_at")
     return replace(
         decisions,
@@ -107,3 +144,25 @@ def read_reviewed(path: Path, frame: Any, label: str, table: PreparedTable) -> D
         fingerprint=fingerprint(table.X, table.y),
         **{name: getattr(decisions, name)[kept] for name in arrays},
     )
+
+
+def _refuse_other_labels(
+    path: Path, decisions: Decisions, kept: Any, label_of: dict[int, Any], name_row: Callable[[int], str]
+) -> None:
+    """Raise a ValueError where a row has neither the label given nor the one decided on, or gets one of no class."""
+    classes = set(label_of.values())
+    fields = (decisions.rows, decisions.given, decisions.decision, decisions.labels)
+    for row, given, decision, label in zip(*(one[kept].tolist() for one in fields), strict=True):
+        if decision == SKIP:
+            continue
+        now = label_of[row]
+        if not (mean_the_same(now, given) or mean_the_same(now, label)):
+            raise ValueError(
+                f"{path}: {name_row(row)} is labelled {str(now)!r:.40}, but it was {str(given)!r:.40} when it was "
+                f"reviewed, and {str(label)!r:.40} was decided on"
+            )
+        if decision == RELABEL and not any(mean_the_same(label, one) for one in classes):
+            raise ValueError(
+                f"{path}: {name_row(row)} is relabelled {str(label)!r:.40}, which is the label of no row of the table: "
+                "a class needs rows to be learned from"
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import platform
 import re
@@ -15,7 +16,6 @@ from sklearn.datasets import load_breast_cancer
 from untwist import _core
 from untwist.boosting.forest import count_threads
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.parser import CommandParser
 from untwist.commands.steps import encode_json
 from untwist.files import dumps, loads
 from untwist.theory.links import CanonicalLink
@@ -88,22 +88,19 @@ def run_self_test() -> dict[str, bool]:
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(options: argparse.Namespace) -> int:
     """Print versions and what is missing; the exit status is 1 if the self-test fails.
 
     Parameters
     ----------
-    arguments : list of str, optional
-        By default those of this process.
+    options : argparse.Namespace
+        What was asked for, as `requests` reads it.
 
     Returns
     -------
     int
         The exit status.
     """
-    parser = CommandParser(prog="untwist doctor", description="Is everything in order here?")
-    parser.add_argument("--json", action="store_true", help="as JSON")
-    options = parser.parse_args(arguments)
     start = time.monotonic()
     core = {name: find_version(name) for name in ("untwist", "numpy", "scipy", "scikit-learn")}
     checks = run_self_test()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,15 @@ from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import conform
 from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import Sheet, read
-from untwist.commands.steps import add_table_options, encode_json, gather_hints, print_result
+from untwist.commands.steps import encode_json, gather_hints, print_result
 from untwist.data.memory import limit_memory
 from untwist.explain import Contributions, explain
+from untwist.export.scoring import Scoring
 from untwist.files import load
 from untwist.progress import print_status
+from untwist.text import name_column
+from untwist.theory.links import LogitLink
+from untwist.theory.several_classes import SoftmaxLink
 
 __all__ = ["main"]
 
@@ -28,27 +32,19 @@ MOST_ROWS = 2000
 BAR_WIDTH = 30
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Print contributions to the score, in log-odds or the like: exact Shapley values of the trees.
+def main(options: argparse.Namespace) -> int:
+    """Print contributions to the score, with its unit and what it starts from: exact Shapley values of the trees.
 
     Parameters
     ----------
-    arguments : list of str, optional
-        By default those of this process.
+    options : argparse.Namespace
+        What was asked for, as `requests` reads it.
 
     Returns
     -------
     int
         The exit status.
     """
-    parser = CommandParser(prog="untwist explain", description=__doc__.split(":")[0] + ".")
-    parser.add_argument("model", type=Path, metavar="MODEL", help="file that `untwist train` wrote")
-    add_table_options(parser, labelled=False)
-    parser.add_argument(
-        "--line", type=int, nargs="+", help="lines of the file, the header being line 1 (Parquet: rows, from 1)"
-    )
-    parser.add_argument("--top", type=int, default=10, help="columns to show (default 10)")
-    options = parser.parse_args(arguments)
     model = load(options.model)
     model.n_jobs = options.threads
     sheet = read(options.table, options.separator, options.encoding, options.sheet)
@@ -57,89 +53,133 @@ def main(arguments: list[str] | None = None) -> int:
     for note in [*sheet.notes, *notes]:
         print_status(note)
     sample = np.sort(np.random.default_rng(0).permutation(len(X))[:MOST_ROWS])
-    rows = sample
-    if options.line is not None:
-        row_of_line = {line: row for row, line in enumerate(sheet.lines.tolist())}
-        if strange := [line for line in options.line if line not in row_of_line]:
-            parser.error(f"no row begins in {sheet.row_word} {strange[0]} of {options.table.name}")
-        rows = np.array([row_of_line[line] for line in options.line])
-    contributions = explain(model, X.iloc[rows], background=X.iloc[sample])
-    proba = model.predict_proba(X.iloc[rows])
+    rows = sample if options.line is None else _find_rows(sheet, options.line)
+    told = _Told(model, explain(model, X.iloc[rows], background=X.iloc[sample]), model.predict_proba(X.iloc[rows]))
     if options.line is None:
-        _print_averages(contributions, proba, options)
+        _print_averages(told, options)
         return 0
-    explained = _describe_lines(model, contributions, proba, rows, options)
+    explained = [
+        {sheet.row_word: line, "position": int(rows[i])} | told.describe(i, options.top)
+        for i, line in enumerate(options.line)
+    ]
     if options.json:
         print(encode_json(explained))
     else:
-        _print_lines(sheet, explained)
+        for row, one in zip(rows.tolist(), explained, strict=True):
+            _print_row(sheet.name_row(row), one)
     return 0
 
 
-def _choose_class(values: Array, proba: Array) -> Array:
-    """Return contributions to one score for each row: of several classes, to that of the predicted one."""
-    if values.ndim == 2:
-        return values
-    predicted = proba.argmax(axis=1)
-    return np.take_along_axis(values, predicted[:, None, None], axis=2)[:, :, 0]
+def _find_rows(sheet: Sheet, lines: list[int]) -> NDArray[np.intp]:
+    """The positions of the rows that begin in these lines."""
+    row_of_line = {line: row for row, line in enumerate(sheet.lines.tolist())}
+    if strange := [line for line in lines if line not in row_of_line]:
+        parser = CommandParser(prog="untwist explain", usage="untwist explain MODEL TABLE --line LINE ...")
+        parser.error(f"no row begins in {sheet.row_word} {strange[0]} of {sheet.path.name}")
+    return np.array([row_of_line[line] for line in lines])
 
 
-def _describe_lines(
-    model: PILBoostClassifier,
-    contributions: Contributions,
-    proba: Array,
-    rows: NDArray[np.intp],
-    options: argparse.Namespace,
-) -> list[dict[str, Any]]:
-    """Return for each line what is predicted, and the columns that contribute most to it."""
-    values = _choose_class(contributions.values, proba)
-    if proba.shape[1] == 2:  # What speaks for the prediction is to be positive, whichever class it is.
-        values = np.where(proba.argmax(axis=1) == 0, -1.0, 1.0)[:, None] * values
-    described = []
-    for i, line in enumerate(options.line):
-        predicted = int(proba[i].argmax())
-        largest = np.argsort(-np.abs(values[i]), kind="stable")[: options.top]
-        columns = [
-            {
-                "name": str(contributions.feature_names[column]),
-                "value": _format_cell(contributions.shown[i][column]),
-                "contribution": float(values[i, column]),
-            }
-            for column in largest
-        ]
-        described.append(
-            {
-                "line": line,
-                "row": int(rows[i]),
-                "prediction": model.classes_.tolist()[predicted],
-                "probability": float(proba[i, predicted]),
-                "columns": columns,
-            }
-        )
-    return described
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """What is told of some rows: contributions, and the probabilities of the classes once noise is undone."""
+
+    model: PILBoostClassifier
+    contributions: Contributions
+    proba: Array
+
+    @property
+    def has_two(self) -> bool:
+        """Whether there are two classes, and one score for both."""
+        return self.contributions.values.ndim == 2
+
+    @property
+    def unit(self) -> str:
+        """What scores and contributions are numbers of."""
+        link = self.model.model_.posterior.link
+        if isinstance(link, SoftmaxLink):
+            return "logarithms of probabilities, up to a constant that the classes of a row share"
+        unit = f"units of the score of the alpha-loss, alpha {self.model.alpha_:g}: 0 is one half"
+        if isinstance(link, LogitLink):
+            unit = "log-odds"
+        return unit if self.has_two else f"{unit}{'' if unit == 'log-odds' else ','} against all other classes"
+
+    def find_labelled(self, scores: Array) -> Array:
+        """The probabilities of the labels, wrong ones among them, at scores that contributions add up to."""
+        boosted = Scoring.from_model(self.model).sign * (np.atleast_1d(scores) if self.has_two else scores[None, :])
+        return np.asarray(self.model.model_.posterior.twisted(boosted))
+
+    def describe(self, row: int, top: int) -> dict[str, Any]:
+        """What is predicted for a row, and the sum that makes its score: a baseline, columns, and all other columns."""
+        predicted = int(self.proba[row].argmax())
+        scores = self.contributions.scores[row]
+        base, values = self.contributions.base_values, self.contributions.values[row]
+        if self.has_two:  # What speaks for the prediction is to be positive, whichever class it is.
+            sign = -1.0 if predicted == 0 else 1.0
+            score, baseline, values = sign * scores, sign * base, sign * values
+        else:
+            score, baseline, values = scores[predicted], base[predicted], values[:, predicted]
+        largest = np.argsort(-np.abs(values), kind="stable")
+        shown, others = largest[:top], largest[top:]
+        return {
+            "prediction": self.model.classes_.tolist()[predicted],
+            "probability": float(self.proba[row, predicted]),
+            "unit": self.unit,
+            "baseline": float(baseline),
+            "columns": [
+                {
+                    "name": name_column(self.contributions.feature_names[column]),
+                    "value": _format_cell(self.contributions.shown[row][column]),
+                    "contribution": float(values[column]),
+                }
+                for column in shown
+            ],
+            "other_columns": {"columns": len(others), "contribution": float(values[others].sum())},
+            "score": float(score),
+            "probability_of_label": float(self.find_labelled(scores)[0, predicted]),
+        }
 
 
-def _print_lines(sheet: Sheet, described: list[dict[str, Any]]) -> None:
-    for one in described:
-        print_result(f"{sheet.row_word} {one['line']}: {one['prediction']}, {one['probability']:.1%}")
-        for column in one["columns"]:
-            print_result(f"  {column['contribution']:+7.3f}  {column['name']} is {column['value']}")
+def _print_row(name: str, one: dict[str, Any]) -> None:
+    """Print what is predicted for a row, and the sum that makes its score."""
+    prediction = one["prediction"]
+    print_result(f"{name}: {prediction}, {one['probability']:.1%}")
+    print_result(f"  what speaks for {prediction}, in {one['unit']}")
+    print_result(f"  {one['baseline']:+7.3f}  baseline, where no column is known")
+    for column in one["columns"]:
+        print_result(f"  {column['contribution']:+7.3f}  {column['name']} is {column['value']}")
+    if count := one["other_columns"]["columns"]:
+        words = f"{count} other columns" if count > 1 else "the other column"
+        print_result(f"  {one['other_columns']['contribution']:+7.3f}  {words}")
+    labelled = f"a row like this is labelled {prediction} with probability {one['probability_of_label']:.1%}"
+    is_corrected = abs(one["probability_of_label"] - one["probability"]) >= 5e-4
+    truth = f"; once wrong labels are allowed for, it is {prediction} with {one['probability']:.1%}"
+    print_result(f"= {one['score']:+7.3f}  {labelled}{truth if is_corrected else ''}")
 
 
-def _print_averages(contributions: Contributions, proba: Array, options: argparse.Namespace) -> None:
+def _print_averages(told: _Told, options: argparse.Namespace) -> None:
     """Print how much each column moves the score, on average over rows."""
-    means = np.abs(_choose_class(contributions.values, proba)).mean(axis=0)
+    values, classes = told.contributions.values, told.model.classes_.tolist()
+    if not told.has_two:
+        values = np.take_along_axis(values, told.proba.argmax(axis=1)[:, None, None], axis=2)[:, :, 0]
+    means = np.abs(values).mean(axis=0)
     largest = np.argsort(-means, kind="stable")[: options.top]
-    mean_of_column = {str(contributions.feature_names[i]): float(means[i]) for i in largest}
+    mean_of_column = {name_column(told.contributions.feature_names[i]): float(means[i]) for i in largest}
+    bases = np.atleast_1d(told.contributions.base_values).tolist()
+    score_of = classes[1:] if told.has_two else classes
     if options.json:
-        print(encode_json({"rows": len(proba), "mean_contribution": mean_of_column}))
+        found = {"rows": len(told.proba), "unit": told.unit, "mean_contribution": mean_of_column}
+        print(encode_json(found | {"baselines": dict(zip(map(str, score_of), bases, strict=True))}))
         return
-    print(f"What moves the score of {len(proba)} rows, on average:")
+    whose = f"for {classes[1]}" if told.has_two else "for the class predicted"
+    print_result(f"What moves the score {whose} of {len(told.proba)} rows, up or down, on average; in {told.unit}:")
     width = max((len(name) for name in mean_of_column), default=0)
     longest = max(means.max(), 1e-300)
     for name, mean in mean_of_column.items():
         bar = "█" * round(BAR_WIDTH * mean / longest)
         print_result(f"  {name:<{width}}  {mean:6.3f}  {bar}")
+    if told.has_two:
+        share = told.find_labelled(np.asarray(told.contributions.base_values))[0, 1]
+        print_result(f"Baseline, where no column is known: {bases[0]:+.3f}, which is {share:.1%} {classes[1]}.")
 
 
 def _format_cell(cell: Any) -> Any:

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from untwist.commands.columns import check_roles, count_infinite, decide_column, describe_infinite, read_labels
-from untwist.commands.parser import CommandParser
+from untwist.commands.columns import (
+    check_roles,
+    count_infinite,
+    decide_column,
+    describe_infinite,
+    read_labels,
+)
+from untwist.commands.row_names import describe_place
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import (
-    add_file_options,
-    add_hint_options,
-    add_infinite_option,
-    add_role_options,
     describe_noise,
     encode_json,
     find_matrix,
@@ -42,29 +44,19 @@ N_EXAMPLES = 3
 MOST_LETTERS = 20
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(options: argparse.Namespace) -> int:
     """Print columns, classes, settings, noise and size of a model, or how each column of a table will be read.
 
     Parameters
     ----------
-    arguments : list of str, optional
-        By default those of this process.
+    options : argparse.Namespace
+        What was asked for, as `requests` reads it.
 
     Returns
     -------
     int
         The exit status.
     """
-    parser = CommandParser(prog="untwist inspect", description=__doc__.split(":")[0] + ".")
-    what = "file that `untwist train` wrote, or a table: CSV (may be compressed), .xlsx, .ods, Parquet, Arrow"
-    parser.add_argument("file", type=Path, metavar="FILE", help=what)
-    table = parser.add_argument_group("for tables")
-    add_role_options(table, is_label_needed=False)
-    add_hint_options(table)
-    add_file_options(table)
-    add_infinite_option(table)
-    parser.add_argument("--json", action="store_true", help="all of it, as JSON")
-    options = parser.parse_args(arguments)
     return _inspect_model(options) if _is_model(options.file) else _inspect_table(options)
 
 
@@ -105,17 +97,14 @@ def _inspect_table(options: argparse.Namespace) -> int:
     how = "" if sheet.separator is None else f", separator {sheet.separator!r}, {sheet.encoding}"
     print_result(f"{options.file}: {len(sheet.frame)} rows, {len(reports)} columns{how}")
     table = [("column", "read as", "missing", "different", "such as")]
-    table += [
-        (one.name or "(no name)", one.kind, f"{one.missing:.0%}", str(one.distinct), ", ".join(one.examples))
-        for one in reports
-    ]
+    table += [(one.name, one.kind, f"{one.missing:.0%}", str(one.distinct), ", ".join(one.examples)) for one in reports]
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
     for name, kind, missing, distinct, examples in table:
         cells = (f"{name:<{widths[0]}}", f"{kind:<{widths[1]}}", f"{missing:>{widths[2]}}", f"{distinct:>{widths[3]}}")
         print_result("  ".join([" ", *cells, examples]).rstrip())
     for one in reports:
         if one.note:
-            print_result(f"{one.name or 'the column without a name'}: {one.note}")
+            print_result(f"{one.name}: {one.note}")
     if unsure := [one.name for one in reports if one.is_ambiguous]:
         print_result(f"Nothing decides how to read {', '.join(unsure)}: see above for what is assumed.")
     return 0
@@ -148,7 +137,8 @@ def _report_columns(sheet: Sheet, options: argparse.Namespace) -> list[_ColumnRe
         elif name in options.drop:
             reports.append(_ColumnReport(**seen, kind="left out", note="", is_used=False))
         else:
-            one = decide_column(frame[name][present], hints, is_kept=name in options.keep)
+            place = describe_place(name, sheet.names, sheet.unnamed)
+            one = decide_column(frame[name][present], hints, is_kept=name in options.keep, **place)
             is_used = one.convert is not None and not one.left_out
             kind = one.kind
             if one.reading is not None and one.reading.kind == "date" and "first" in one.note:

@@ -14,11 +14,12 @@ from threading import current_thread, main_thread
 from typing import Any
 
 from untwist.commands.parser import CommandParser
+from untwist.commands.requests import REQUESTS
 from untwist.text import for_terminal
 
 __all__ = ["COMMANDS", "Program", "main", "run_program"]
 
-#: The module of each command, whose main(arguments) it is, and what the command does.
+#: The module of each command, whose main(options) it is, and what the command does.
 COMMANDS = {
     "train": ("untwist.commands.train", "train a model on a table whose labels may be wrong"),
     "predict": ("untwist.commands.predict", "predict the labels of a table"),
@@ -51,10 +52,17 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         name, rest = _choose(arguments)
         with _hear_sigterm():
-            return run_program(f"untwist {name}", lambda given: _import(COMMANDS[name][0]).main(given), rest)
+            return run_program(f"untwist {name}", lambda given: _run(name, given), rest)
     except KeyboardInterrupt:
         print("\nStopped.", file=sys.stderr)
         return 130
+
+
+def _run(name: str, arguments: list[str] | None) -> int | None:
+    """Run a command by its name. Nothing large is imported before the options are found to be in order."""
+    options = REQUESTS[name](arguments)
+    status: int | None = _import(COMMANDS[name][0]).main(options)
+    return status
 
 
 @contextmanager

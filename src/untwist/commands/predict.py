@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.blocks import add_blocks_option, reads_in_blocks
+from untwist.commands.blocks import reads_in_blocks
 from untwist.commands.columns import NewRows
-from untwist.commands.parser import CommandParser
-from untwist.commands.sheets import open_writer, refuse_unwritable
-from untwist.commands.steps import add_table_options, encode_json, gather_hints, open_table, refuse_same_files
+from untwist.commands.sheets import open_writer
+from untwist.commands.steps import encode_json, gather_hints, open_table
 from untwist.data.memory import limit_memory
 from untwist.files import load
 from untwist.progress import print_status
@@ -19,28 +18,19 @@ from untwist.progress import print_status
 __all__ = ["main"]
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(options: argparse.Namespace) -> int:
     """Write a prediction and the probability of every class for each row.
 
     Parameters
     ----------
-    arguments : list of str, optional
-        By default those of this process.
+    options : argparse.Namespace
+        What was asked for, as `requests` reads it.
 
     Returns
     -------
     int
         The exit status.
     """
-    parser = CommandParser(prog="untwist predict", description=__doc__.split(":")[0] + ".")
-    parser.add_argument("model", type=Path, metavar="MODEL", help="file that `untwist train` wrote")
-    add_table_options(parser, labelled=False)
-    add_blocks_option(parser)
-    parser.add_argument("-o", "--output", type=Path, help="CSV or Parquet file (default: standard output, as CSV)")
-    parser.add_argument("--with-input", action="store_true", help="the columns of the table too")
-    options = parser.parse_args(arguments)
-    refuse_same_files([options.model, options.table], [options.output])
-    refuse_unwritable(options.output)
     model = load(options.model)
     model.n_jobs = options.threads
     if options.json and reads_in_blocks(options):

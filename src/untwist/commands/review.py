@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from untwist.audit import LabelAudit
-from untwist.commands.audit import JudgedFile, add_audit_options, judge, list_inputs
+from untwist.commands.audit import JudgedFile, judge
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file
-from untwist.commands.parser import CommandParser
-from untwist.commands.sheets import COMPRESSED, Sheet, find_kind
-from untwist.commands.steps import encode_json, print_result, read_table, refuse_same_files
-from untwist.commands.workbooks import WORKBOOKS
+from untwist.commands.kinds import WORKBOOKS, find_kind
+from untwist.commands.requests import find_stem
+from untwist.commands.sheets import Sheet
+from untwist.commands.steps import encode_json, print_result, read_table
 from untwist.data.decisions import SKIP
 from untwist.progress import print_status
 from untwist.report import report
@@ -31,20 +31,19 @@ __all__ = ["main"]
 LEAST_REVIEWED = 50
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(options: argparse.Namespace) -> int:
     """Audit a table, show its suspects on a page, and write what is decided there as it is decided.
 
     Parameters
     ----------
-    arguments : list of str, optional
-        By default those of this process.
+    options : argparse.Namespace
+        What was asked for, as `requests` reads it.
 
     Returns
     -------
     int
         The exit status.
     """
-    options = _parse(arguments)
     lock = Lock(options.decisions)
     try:
         sheet, table = read_table(options)
@@ -63,37 +62,6 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         _print_summary(counts, options.decisions, command)
     return 0
-
-
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    """Read the options, and refuse what cannot be done before anything is fitted."""
-    parser = CommandParser(prog="untwist review", description=__doc__.split(":")[0] + ".")
-    add_audit_options(parser)
-    parser.add_argument(
-        "--decisions",
-        type=Path,
-        metavar="FILE",
-        help="file that decisions are added to; may exist (default: beside the table, with .decisions.csv)",
-    )
-    parser.add_argument("--port", type=int, default=0, help="of the server on 127.0.0.1 (default: any that is free)")
-    parser.add_argument(
-        "--no-browser", dest="browser", action="store_false", help="print the address, and open no browser"
-    )
-    options = parser.parse_args(arguments)
-    if not 0 <= options.port < 65536:
-        parser.error("--port must be from 0 to 65535")
-    if options.decisions is None:
-        options.decisions = options.table.with_name(f"{_find_stem(options.table)}.decisions.csv")
-    refuse_same_files(list_inputs(parser, options), [options.decisions])
-    return options
-
-
-def _find_stem(path: Path) -> str:
-    """Return the name of a file without what says of which kind it is."""
-    name = path.name
-    if path.suffix.lower() in COMPRESSED:
-        name = name[: -len(path.suffix)]
-    return name[: len(name) - len(find_kind(path))] or name
 
 
 def _open_ledger(path: Path, mark: str, sheet: Sheet, table: PreparedTable) -> Ledger:
@@ -190,10 +158,10 @@ def _print_summary(counts: dict[str, Any], path: Path, command: str) -> None:
 def _name_next_command(options: argparse.Namespace) -> str:
     """Write down the command that applies the decisions."""
     table = options.table
-    suffixes = table.name[len(_find_stem(table)) :]
+    suffixes = table.name[len(find_stem(table)) :]
     words = ["untwist", "apply", str(options.decisions), str(table)]
     suffixes = ".csv" if find_kind(table) in WORKBOOKS else suffixes
-    words += ["-o", str(table.with_name(f"{_find_stem(table)}.cleaned{suffixes}"))]
+    words += ["-o", str(table.with_name(f"{find_stem(table)}.cleaned{suffixes}"))]
     for name in ("separator", "encoding", "sheet"):
         value = getattr(options, name)
         words += [] if value is None else [f"--{name}", value]

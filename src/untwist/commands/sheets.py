@@ -7,17 +7,14 @@ The cells of a CSV file are read as text; `columns` says what they are.
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import csv
-import gzip
-import lzma
 import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,8 +22,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from untwist.commands.kinds import (
+    ARROW,
+    COMPRESSED,
+    OPENERS,
+    READABLE,
+    WORKBOOKS,
+    find_kind,
+    refuse_no_table,
+    refuse_unwritable,
+)
+from untwist.commands.names import find_unnamed, name_columns
 from untwist.commands.rewriting import replace_cells
-from untwist.commands.workbooks import WORKBOOKS, read_workbook
+from untwist.commands.workbooks import read_workbook
 from untwist.data.arrow_files import (
     UNNAMED_INDEX,
     describe_error,
@@ -41,28 +49,14 @@ from untwist.files import open_whole
 from untwist.text import for_spreadsheet, for_terminal
 
 __all__ = [
-    "ARROW",
-    "COMPRESS",
-    "COMPRESSED",
     "Sheet",
-    "find_kind",
     "import_pandas",
     "note_index",
     "open_writer",
     "read",
-    "refuse_foreign_options",
-    "refuse_unwritable",
     "write",
 ]
 
-#: How files are opened that are compressed, by the end of their name.
-OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-#: What compresses bytes, by the end of a file's name.
-COMPRESS: dict[str, Any] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
-#: Ends of the names of compressed files that can be read; not all of them can be written.
-COMPRESSED = {*OPENERS, ".zip", ".zst"}
-#: Ends of the names of Arrow files.
-ARROW = {".arrow", ".feather", ".ipc"}
 #: A cell in quotes, with what comes before it.
 QUOTED = re.compile(r'(^|[,;\t|\r\n]) *"(?:[^"]|"")*(?:"|$)')
 #: How files of text begin that say their encoding; those of UTF-32 begin with the bytes of UTF-16.
@@ -81,17 +75,6 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]")
 #: How a table in JSON begins: with an object, or with a list of objects or of lists.
 JSON = re.compile(r'\s*(\{\s*"|\[\s*(\{|\[\s*["\d-]))')
-#: Ends of the names of files that are no tables of ours, though they may hold some.
-OTHER_KINDS = {
-    *(".json", ".jsonl", ".ndjson", ".geojson", ".xml", ".html", ".htm", ".yaml", ".yml", ".pdf", ".docx"),
-    *(".xls", ".xlsb", ".orc", ".avro", ".h5", ".hdf5", ".npy", ".npz", ".mat", ".pkl", ".pickle", ".joblib"),
-    *(".sqlite", ".db", ".dta", ".sav", ".sas7bdat", ".rds", ".rdata", ".untwist"),
-}
-#: What a message says of a file of another kind.
-READABLE = (
-    "tables are read from CSV files (any separator, may be compressed), .xlsx, .ods, Parquet and Arrow files; "
-    "pandas can write one of these from most others"
-)
 #: The encodings that are tried, in this order, where a file does not say its own.
 ENCODINGS = ("utf-8", "cp1252", "latin-1")
 #: The line by which a file tells Excel its separator.
@@ -129,11 +112,12 @@ class Sheet:
     lines_before: int = 0  # Those before the header of a CSV file.
     rows: NDArray[np.intp] | None = None  # The number of each row in a spreadsheet.
     notes: list[str] = field(default_factory=list)
+    unnamed: tuple[str, ...] = ()  # What columns are called that have no name in the file.
 
     @cached_property
     def lines(self) -> NDArray[np.intp]:
-        """Where each row begins: its line in a CSV file, the header being line 1; else its number, from 1."""
-        if self.separator is None:
+        """The number by which a person finds each row: see `name_row`."""
+        if not self.has_lines:
             return np.arange(1, len(self.frame) + 1) if self.rows is None else self.rows
         with _open(self.path, self.encoding) as file, _allow_any_length():
             starts = []
@@ -145,7 +129,7 @@ class Sheet:
                     read.append(line)
                     yield line
 
-            reader = csv.reader(watch(), delimiter=self.separator, skipinitialspace=True)
+            reader = csv.reader(watch(), delimiter=self.separator or ",", skipinitialspace=True)
             for _ in reader:
                 # A line of blanks alone is no row.
                 if len(self.frame.columns) == 1 or "".join(read).strip(" \t\r\n"):
@@ -174,22 +158,33 @@ class Sheet:
         if not with_input:
             yield self.frame, self.frame[[]]
         elif not _is_arrow(self.path):
-            yield self.frame, self.frame
+            yield self.frame, self._call_as_file(self.frame)
         else:
             with limit_memory(self.path), name_faults(self.path):
                 exact = to_exact_frame(_read_arrow(self.path))
             yield self.frame, exact
 
+    def _call_as_file(self, frame: Any) -> Any:
+        """The frame with columns called as the file calls them, unless several have no name there."""
+        return frame.rename(columns=dict.fromkeys(self.unnamed, "")) if len(self.unnamed) == 1 else frame
+
     def name_row(self, row: int) -> str:
-        """Say which row one is, from 0, as a person finds it in the file."""
-        if self.separator is not None and self.path.suffix.lower() in COMPRESSED - OPENERS.keys():
-            return f"row {row + 1}"  # Lines of an archive are not counted.
+        """Say which row one is, from 0, as a person finds it in the file, and as all commands and pages call it.
+
+        In a CSV file that is the line where it begins, as an editor counts them, the header being line 1; in a
+        spreadsheet the row that the spreadsheet shows; in any other file the row, from 1.
+        """
         return f"{self.row_word} {self.lines[row]}"
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether rows are told by lines: those of an archive are not counted."""
+        return self.separator is not None and self.path.suffix.lower() not in COMPRESSED - OPENERS.keys()
 
     @property
     def row_word(self) -> str:
         """What a number of `lines` counts: "line" in a CSV file, else "row"."""
-        return "row" if self.separator is None else "line"
+        return "line" if self.has_lines else "row"
 
     def replace_labels(self, label: str, rows: NDArray[np.intp], values: Iterable[Any]) -> bytes:
         """Write the file again, with other labels in some rows and nothing else changed.
@@ -212,7 +207,8 @@ class Sheet:
         if self.rows is not None:
             labels = self.frame[label].astype(object)
             labels.iloc[list(new)] = list(new.values())
-            return bytes(self.frame.assign(**{label: labels}).to_csv(index=False).encode())
+            copy = self._call_as_file(self.frame.assign(**{label: labels}))
+            return bytes(copy.to_csv(index=False).encode())
         return self._rewrite_csv(label, new) if self.separator is not None else self._rewrite_arrow(label, new)
 
     def _rewrite_csv(self, label: str, new: dict[int, Any]) -> bytes:
@@ -237,7 +233,7 @@ class Sheet:
                     continue
                 there = [cell.strip() for cell in cells if cell.strip()]
                 if there != [text for one in self.frame.iloc[row].tolist() if (text := str(one).strip())]:
-                    raise ValueError(f"line {self.lines[row]} is not row {row} of the table: it cannot be rewritten")
+                    raise ValueError(f"{self.name_row(row)} holds other cells than were read: it cannot be rewritten")
 
     def _rewrite_arrow(self, label: str, new: dict[int, Any]) -> bytes:
         import pyarrow
@@ -245,7 +241,7 @@ class Sheet:
 
         as_parquet = find_kind(self.path) == ".parquet"
         table = _read_arrow(self.path)
-        position = table.column_names.index(label)
+        position = table.column_names.index("" if label in self.unnamed else label)
         field = table.schema.field(position)
         values = table.column(position).to_pylist()
         is_coded = pyarrow.types.is_dictionary(field.type)
@@ -289,16 +285,9 @@ def read(path: Path, separator: str | None = None, encoding: str | None = None, 
     -------
     Sheet
     """
+    refuse_no_table(path, separator, encoding, sheet)
     import_pandas()
-    if not path.exists():
-        raise ValueError(f"{path} does not exist")
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder, not a file")
-    kind = find_kind(path)
-    if kind in OTHER_KINDS:
-        raise ValueError(f"{path} is a {kind} file: {READABLE}")
-    refuse_foreign_options(path, separator, encoding, sheet)
-    is_workbook = kind in WORKBOOKS
+    is_workbook = find_kind(path) in WORKBOOKS
     with limit_memory(path), name_faults(path), _name_text_faults(path):
         if is_workbook:
             names, frame, rows, notes = read_workbook(path, sheet)
@@ -312,32 +301,18 @@ def read(path: Path, separator: str | None = None, encoding: str | None = None, 
         else:
             names, found = _read_csv(path, separator, encoding)
             frame = found.frame
-    _refuse_repeated(path, names)
-    frame.columns = names
+    named = name_columns(names)
+    _refuse_repeated(path, named)
+    frame.columns = named
     if not frame.size:
         raise ValueError(f"{path} has no {'columns' if len(frame) else 'rows'}")
-    return found
+    return replace(found, unnamed=find_unnamed(names))
 
 
 def _refuse_repeated(path: Path, names: Iterable[str]) -> None:
     if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
-        raise UnreadableFile(f"{path} has several columns {repeated[0]!r}: rename all but one")
-
-
-def refuse_foreign_options(path: Path, separator: str | None, encoding: str | None, sheet: str | None) -> None:
-    """Raise a ValueError for what is said of how to read a file, and means nothing for a file of its kind.
-
-    Parameters
-    ----------
-    path, separator, encoding, sheet
-        As for `read`.
-    """
-    is_workbook = find_kind(path) in WORKBOOKS
-    if sheet is not None and not is_workbook:
-        raise ValueError(f"{path} is no spreadsheet, and has no sheet {sheet!r}")
-    for option, value in (("--separator", separator), ("--encoding", encoding)):
-        if value is not None and (is_workbook or _is_arrow(path)):
-            raise ValueError(f"{path} is no CSV file: leave out {option}")
+        what = repr(repeated[0]) if repeated[0] else "without a name"
+        raise UnreadableFile(f"{path} has several columns {what}: rename all but one")
 
 
 def note_index(path: Path, names: Iterable[str]) -> list[str]:
@@ -520,23 +495,6 @@ def _read_csv_frame(path: Path, separator: str, encoding: str, lines_before: int
     return names, frame
 
 
-def find_kind(path: Path) -> str:
-    """Find how a file's name ends, apart from compression.
-
-    Parameters
-    ----------
-    path : Path
-        The file, which need not exist.
-
-    Returns
-    -------
-    str
-        The ending in lower case, say ".csv"; empty if there is none.
-    """
-    suffixes = [one.lower() for one in path.suffixes]
-    return next((one for one in reversed(suffixes) if one not in COMPRESSED), "")
-
-
 @contextmanager
 def _allow_any_length() -> Iterator[None]:
     """Cells of any length while it lasts, as pandas reads them; what is still no CSV is a ValueError."""
@@ -567,20 +525,6 @@ def _guess_separator(path: Path, encoding: str) -> tuple[str, int]:
     if said := SEPARATOR_LINE.fullmatch(first):
         return said[1], 1
     return max(",;\t|", key=re.split(r"[\r\n]", QUOTED.sub(r"\1", text), maxsplit=1)[0].count), 0
-
-
-def refuse_unwritable(path: Path | None) -> None:
-    """Raise a ValueError for a file that cannot be written, as not every kind that can be read can.
-
-    Parameters
-    ----------
-    path : Path or None
-        The file; None stands for standard output, which can be written.
-    """
-    if path is None:
-        return
-    if path.suffix.lower() in (COMPRESSED - COMPRESS.keys()) | WORKBOOKS:
-        raise ValueError(f"{path} cannot be written: choose .csv, .csv.gz, .parquet or .feather")
 
 
 def write(frame: Any, path: Path | None, *, for_people: bool = False) -> None:

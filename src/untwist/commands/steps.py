@@ -1,16 +1,14 @@
-"""The steps that several commands take: options, a table read, a fit with its progress, words and JSON."""
+"""The steps that several commands take: a table read, a fit with its progress, words and JSON."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
-import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,8 @@ import numpy as np
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.blocks import SheetInBlocks, prepare_in_blocks, reads_in_blocks
 from untwist.commands.columns import Hints, PreparedTable, prepare, remember_readings
-from untwist.commands.sheets import Sheet, read, refuse_foreign_options
+from untwist.commands.kinds import refuse_no_table
+from untwist.commands.sheets import Sheet, read
 from untwist.data.decisions import Decisions
 from untwist.data.memory import UnreadableFile, limit_memory
 from untwist.data.twins import Twins
@@ -27,12 +26,6 @@ from untwist.text import for_json, for_terminal
 
 __all__ = [
     "CommandFit",
-    "add_file_options",
-    "add_hint_options",
-    "add_infinite_option",
-    "add_reviewed_option",
-    "add_role_options",
-    "add_table_options",
     "describe_noise",
     "describe_twins",
     "encode_json",
@@ -44,7 +37,6 @@ __all__ = [
     "open_table",
     "print_result",
     "read_table",
-    "refuse_same_files",
 ]
 
 
@@ -59,93 +51,14 @@ def print_result(words: str) -> None:
     print(for_terminal(words))
 
 
-def add_table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> None:
-    """Add the options that name the file and say how to read it.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-        The parser of a command.
-    labelled : bool
-        Whether the file has labels, so that options say which column they are in.
-    """
-    parser.add_argument(
-        "table", type=Path, metavar="TABLE", help="CSV (may be compressed), .xlsx, .ods, Parquet or Arrow file"
-    )
-    if labelled:
-        add_role_options(parser)
-        add_hint_options(parser)
-        parser.add_argument("--seed", type=int, default=0, help="of what is drawn at random (default 0)")
-    add_file_options(parser)
-    add_infinite_option(parser)
-    parser.add_argument("--threads", type=int, help="at most (default: all cores)")
-    parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
-
-
-def add_role_options(parser: Any, *, is_label_needed: bool = True) -> None:
-    """Add the options that say what each column is for.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser or group
-        The parser of a command.
-    is_label_needed : bool
-        Whether the command cannot do without a label.
-    """
-    parser.add_argument("--label", required=is_label_needed, metavar="COLUMN", help="the column to predict")
-    parser.add_argument("--source", metavar="COLUMN", help="who gave the label: annotator, branch, month; no feature")
-    parser.add_argument("--item", metavar="COLUMN", help="what the label is of, where several sources labelled it")
-    parser.add_argument("--groups", metavar="COLUMN", help="which rows belong together: patient, customer; no feature")
-    parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
-    parser.add_argument("--keep", nargs="+", default=[], metavar="COLUMN", help="columns to use though they look odd")
-    parser.add_argument(
-        "--label-as-is", action="store_true", help="labels that differ by case or blanks alone are different ones"
-    )
-
-
-def add_file_options(parser: Any) -> None:
-    """Add the options that say how to open a file.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser or group
-        The parser of a command.
-    """
-    parser.add_argument("--separator", help="between cells (default: the likeliest of , ; | and tab)")
-    parser.add_argument("--encoding", help="of the text (default: utf-8, or else the likeliest)")
-    parser.add_argument("--sheet", metavar="NAME", help="of a spreadsheet (default: the first one)")
-
-
-def add_hint_options(parser: Any) -> None:
-    """Add the options that say how to read cells where a column does not decide it.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser or group
-        The parser of a command.
-    """
-    parser.add_argument("--decimal", choices=["point", "comma"], help="before the fraction of numbers (default: found)")
-    parser.add_argument("--dates", choices=["day-first", "month-first"], help="how dates are written (default: found)")
-
-
-def add_infinite_option(parser: Any) -> None:
-    """Add the option that says what becomes of infinite numbers.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser or group
-        The parser of a command.
-    """
-    parser.add_argument("--infinite-as", choices=["missing"], help="what infinite numbers are (default: refused)")
-
-
 def gather_hints(options: argparse.Namespace) -> Hints:
     """Gather what the options say about how to read cells.
 
     Parameters
     ----------
     options : argparse.Namespace
-        Those of `add_infinite_option`, and for tables with labels of `add_role_options` and `add_hint_options`.
+        Those of `options.add_infinite_option`, and for tables with labels of `add_role_options` and
+        `add_hint_options` there.
 
     Returns
     -------
@@ -168,7 +81,7 @@ def open_table(options: argparse.Namespace) -> Sheet | SheetInBlocks:
     Parameters
     ----------
     options : argparse.Namespace
-        Those of `add_table_options`, and of `add_blocks_option` where the command can do with blocks.
+        Those of `options.add_table_options`, and of `options.add_blocks_option` where the command can do with blocks.
 
     Returns
     -------
@@ -178,7 +91,7 @@ def open_table(options: argparse.Namespace) -> Sheet | SheetInBlocks:
     how = (options.separator, options.encoding, options.sheet)
     if not reads_in_blocks(options):
         return read(options.table, *how)
-    refuse_foreign_options(options.table, *how)
+    refuse_no_table(options.table, *how)
     return SheetInBlocks(options.table)
 
 
@@ -188,12 +101,12 @@ def read_table(options: argparse.Namespace) -> tuple[Any, PreparedTable]:
     Parameters
     ----------
     options : argparse.Namespace
-        Those of `add_table_options`.
+        Those of `options.add_table_options`.
 
     Returns
     -------
     Sheet or SheetInBlocks
-        The table as the file has it, in blocks only if the command has the options of `add_blocks_option`.
+        The table as the file has it, in blocks only if the command has the options of `options.add_blocks_option`.
     PreparedTable
         What a model is fitted to.
     """
@@ -214,7 +127,7 @@ def read_table(options: argparse.Namespace) -> tuple[Any, PreparedTable]:
             print_status(f"{options.table} {words}")
             table = prepare_in_blocks(sheet, options.label, **roles)
         else:
-            table = prepare(sheet.frame, options.label, name_row=sheet.name_row, **roles)
+            table = prepare(sheet.frame, options.label, name_row=sheet.name_row, unnamed=sheet.unnamed, **roles)
     _announce(table)
     return sheet, table
 
@@ -226,46 +139,12 @@ def _announce(table: PreparedTable) -> None:
     print_status(f"{len(table.y)} rows, {table.X.shape[1]} columns, {np.unique(table.y).size} classes")
 
 
-def refuse_same_files(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:
-    """Raise a ValueError where a command would write over what it reads, twice to one file, or to no file at all.
-
-    Parameters
-    ----------
-    inputs : sequence of Path
-        The files to read.
-    outputs : sequence of Path or None
-        The files to write; None where one was not asked for.
-    """
-    seen = {os.path.realpath(path) for path in inputs}
-    for output in (one for one in outputs if one is not None):
-        if os.path.realpath(output) in seen:
-            raise ValueError(f"{output} is read or written already: choose another name")
-        seen.add(os.path.realpath(output))
-        if not output.parent.is_dir():
-            raise ValueError(f"there is no folder {output.parent} to write {output.name} to")
-        if output.is_dir():
-            raise ValueError(f"{output} is a folder, not a file")
-
-
 @dataclass(frozen=True, eq=False)
 class CommandFit:
     """The model of a command, and whether Ctrl-C ended its fit early."""
 
     model: PILBoostClassifier
     was_stopped: bool = False
-
-
-def add_reviewed_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option of commands that learn from what a person has decided.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-        The parser of a command.
-    """
-    parser.add_argument(
-        "--reviewed", type=Path, metavar="FILE", help="decisions about labels: those rows are known, and teach the rest"
-    )
 
 
 def fit(
@@ -278,7 +157,7 @@ def fit(
     table : PreparedTable
         The rows.
     options : argparse.Namespace
-        Those of `add_table_options`.
+        Those of `options.add_table_options`.
     noise_rates : object
         That of the classifier.
     reviewed : Decisions or None

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.blocks import add_blocks_option, reads_in_blocks
+from untwist.commands.blocks import reads_in_blocks
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import read_reviewed
-from untwist.commands.parser import CommandParser
 from untwist.commands.steps import (
-    add_reviewed_option,
-    add_table_options,
     describe_noise,
     describe_twins,
     encode_json,
@@ -26,7 +23,6 @@ from untwist.commands.steps import (
     name_twins,
     print_result,
     read_table,
-    refuse_same_files,
 )
 from untwist.files import save
 from untwist.progress import print_status
@@ -34,37 +30,25 @@ from untwist.progress import print_status
 __all__ = ["main", "summarise"]
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(options: argparse.Namespace) -> int:
     """Fit, save, and print what was learned.
 
     Parameters
     ----------
-    arguments : list of str, optional
-        By default those of this process.
+    options : argparse.Namespace
+        What was asked for, as `requests` reads it.
 
     Returns
     -------
     int
         The exit status.
     """
-    parser = CommandParser(prog="untwist train", description=__doc__.split(":")[0] + ".")
-    add_table_options(parser, labelled=True)
-    add_blocks_option(parser)
-    add_reviewed_option(parser)
-    parser.add_argument("-o", "--output", type=Path, default=Path("model.untwist"), help="(default model.untwist)")
-    parser.add_argument("--believe-labels", action="store_true", help="correct nothing: rows are hard, not mislabelled")
-    options = parser.parse_args(arguments)
-    refuse_same_files([options.table, *filter(None, [options.reviewed])], [options.output])
-    if options.believe_labels and options.source:
-        parser.error("--believe-labels and --source exclude each other: sources are told apart by their wrong labels")
-    if options.reviewed and (options.believe_labels or options.source):
-        parser.error("--reviewed goes with neither --source nor --believe-labels: untwist apply makes a table of it")
     reviewed = None
     if options.reviewed and reads_in_blocks(options):
-        parser.error("--reviewed is for tables that are read as a whole: apply the decisions first (untwist apply)")
+        raise ValueError("--reviewed is for tables that are read as a whole: apply the decisions first (untwist apply)")
     sheet, table = read_table(options)
     if options.reviewed:
-        reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table)
+        reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table, sheet.name_row)
     done = fit(table, options, noise_rates=None if options.believe_labels else "auto", reviewed=reviewed)
     model = done.model
     if done.was_stopped:

@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from untwist.data.cells import list_some
 from untwist.optional import import_optional
 
-__all__ = ["WORKBOOKS", "read_workbook"]
+__all__ = ["read_workbook"]
 
-#: Ends of the names of spreadsheets.
-WORKBOOKS = {".xlsx", ".xlsm", ".ods"}
 #: Bytes that a spreadsheet may unpack to in any case, for each of its own bytes, and at most.
 LEAST_UNPACKED = 64 << 20
 UNPACKED_PER_BYTE = 200

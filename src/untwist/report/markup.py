@@ -11,9 +11,10 @@ import importlib.metadata
 import importlib.resources
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from untwist.audit.findings import Interval
+from untwist.text import name_column
 
 __all__ = [
     "Section",
@@ -252,22 +253,6 @@ def write_heat_table(
 
 
 # ---- names and numbers ----
-
-
-def name_column(column: Any) -> str:
-    """Name a column; those of an array have numbers only.
-
-    Parameters
-    ----------
-    column : object
-        Its name or its number.
-
-    Returns
-    -------
-    str
-        Plain text.
-    """
-    return f"column {column}" if isinstance(column, int) else str(column)
 
 
 def format_percent(value: float) -> str:

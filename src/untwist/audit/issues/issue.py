@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from untwist.text import name_column
+
 __all__ = ["KINDS", "DataIssue", "Example", "name_column"]
 
 #: All kinds of findings, in the order in which they are told, and what a page calls them.
@@ -112,18 +114,3 @@ class DataIssue:
         """
         shown = "; ".join(one.describe(names, row_name) for one in self.examples[:2])
         return f"{KINDS[self.kind]}: {self.reason}" + (f" (say {shown})" if shown else "")
-
-
-def name_column(column: Any) -> str:
-    """Name a column; those of an array have numbers only.
-
-    Parameters
-    ----------
-    column : object
-        Its name or its number.
-
-    Returns
-    -------
-    str
-    """
-    return f"column {column}" if isinstance(column, int) else str(column)
