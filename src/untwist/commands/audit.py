@@ -321,6 +321,7 @@ class JudgedFile:
             "wrong": None if wrong is None else wrong | {"not_excluded": audit.highest_share},
             "wrong_by_label": [{"label": label} | _name_limits(rate) for label, rate in rate_by_label.items()],
             "wrong_by_class": [{"class": name} | _name_limits(rate) for name, rate in class_shares],
+            "review": None if audit.review is None else audit.review.to_dict(),
             "matrix": audit.matrix if is_told else None,
             "confusions": [
                 {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
@@ -426,8 +427,10 @@ class JudgedFile:
             ask = "" if n_suspects or self.audit.twins is not None else f"; {FIRST_ROWS[True]}"
             noise = f"{self.audit.describe_noise()}{self.audit.describe_as_source()}"
             print_result(f"{len(self.table.y)} labels: {noise}{ask}")
-            for line in [*self.audit.describe_judge(for_command=True), *self.audit.describe_sources(for_command=True)]:
-                print_result(f"  {line}")
+            audit = self.audit
+            for describe in (audit.describe_judge, audit.describe_sources, audit.describe_review):
+                for line in describe(for_command=True):
+                    print_result(f"  {line}")
         for one in self.slices[:SHOWN]:
             print_result(f"  labels look wrong more often (or are much harder to tell): {one}")
         names = self.line_names.tolist()

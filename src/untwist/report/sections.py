@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from untwist.audit.findings import MOST_TRAINED_AGAIN, Findings, TrainingFacts, count_finds
 from untwist.audit.labels import LabelAudit
+from untwist.audit.reviewed import ReviewOutcome
 from untwist.audit.slices import Slice
 from untwist.data.twins import HOW_MANY_UNKNOWN, NOTHING_KNOWN
 from untwist.display import format_probability
@@ -86,6 +87,7 @@ def write_summary(findings: Findings, row_name: str) -> str:
     columns = f", {len(findings.column_names):,} columns" if findings.column_names else ""
     tiles = [
         ("labels judged", f"{n:,}", f"{len(audit.classes)} classes{columns}"),
+        *_count_reviewed(audit.review),
         wrong,
         ("to review", f"{len(suspects):,}", worth),
     ]
@@ -96,6 +98,7 @@ def write_summary(findings: Findings, row_name: str) -> str:
         picture = charts.draw_waffle((rate, low, high), described)
         figure = write_figure(picture, "A hundred labels. Full colour: wrong; faint: perhaps.")
     to_do = [
+        *_point_to_review(audit.review),
         *_point_to_judge(audit),
         *_point_to_sources(findings),
         *_point_to_slices(findings),
@@ -109,7 +112,36 @@ def write_summary(findings: Findings, row_name: str) -> str:
 
 
 def _write_headline(findings: Findings) -> tuple[str, str]:
-    """The answer, and the sentence that goes on from it."""
+    """The answer, and the sentence that goes on from it, with what a review found."""
+    review = findings.audit.review
+    number, words = _say_how_noisy(findings)
+    if review is None:
+        return number, words
+    reviewed = f" <b>{review.rows:,} rows are reviewed</b>: {review.decided}."
+    reviewed += f" {review.held[:1].upper()}{review.held[1:]}." if review.held else ""
+    if review.still_wrong and not findings.audit.noise.found:
+        others = f"{number} {words}" if number != "Nothing" else f"Nothing {words}"
+        number = f"{review.still_wrong:,} wrong"
+        return number, f"{reviewed.strip()} Of the others: {others}"
+    return number, f"{words}{reviewed} {review.left[:1].upper()}{review.left[1:]}."
+
+
+def _count_reviewed(review: ReviewOutcome | None) -> list[tuple[str, str, str]]:
+    """The tile of what a review found, if there was one."""
+    return [] if review is None else [("reviewed", f"{review.rows:,}", review.decided)]
+
+
+def _point_to_review(review: ReviewOutcome | None) -> list[str]:
+    """That labels found wrong are to be changed, if the data still hold some."""
+    if review is None or not review.still_wrong:
+        return []
+    return [
+        f"Change what was decided: {review.held}, and count them as wrong here. <code>untwist apply</code> changes them."
+    ]
+
+
+def _say_how_noisy(findings: Findings) -> tuple[str, str]:
+    """How many of the labels that the data hold are wrong, and how sure that is."""
     audit = findings.audit
     n = audit.n_judged
     hidden = audit.hidden_source
@@ -166,6 +198,7 @@ def _is_clean(findings: Findings) -> bool:
     """
     audit = findings.audit
     is_told = isinstance(audit.noise, MatrixUntwisting) or audit.noise.found or findings.is_uneven
+    is_told = is_told or (audit.review is not None and audit.review.still_wrong > 0)
     if is_told or audit.looks_in_sample or audit.twins is not None:
         return False
     return max(audit.noise.even_limit, audit.highest_share) < CLEAN_LIMIT
@@ -291,6 +324,11 @@ def write_noise(findings: Findings) -> str:
     """
     audit = findings.audit
     parts = [f"<p>{_write_certainty(findings)}</p>"]
+    if audit.review is not None and audit.review.wrong:
+        parts.append(
+            "<p class=aside>By true class, and in the matrix, shares are those of the labels before the review. By label "
+            "they are those of the labels that the data hold.</p>"
+        )
     if not audit.tells_how_many:
         parts.append(
             f"<p>No share of wrong labels is told, of all or of one class: {HOW_MANY_UNKNOWN}, where wrong labels look "
