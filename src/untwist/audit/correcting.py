@@ -105,7 +105,7 @@ def lie_along_order(expected: Array, rows: NDArray[np.intp], order: NDArray[np.i
 
 
 def doubt_correction(audit: LabelAudit) -> str:
-    """Say why labels are not to be replaced unless somebody has looked at them; nothing where nothing speaks against it.
+    """Say why labels are not to be replaced that nobody has looked at; nothing where nothing speaks against it.
 
     Parameters
     ----------

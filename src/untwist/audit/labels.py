@@ -205,7 +205,7 @@ class LabelAudit:
     @property
     def is_known_wrong(self) -> NDArray[np.bool_]:
         """Whether each label was found wrong by a review, and is still in `given`."""
-        return self.labels_after_review != self.given
+        return np.asarray(self.labels_after_review != self.given)
 
     @property
     def share_known_wrong(self) -> float:
@@ -403,7 +403,7 @@ class LabelAudit:
         high = add_up(self.wrong_at_most[judged])
         if self.most_wrong is not None:
             elsewhere = np.count_nonzero(self.is_known_wrong) - np.count_nonzero(self.is_known_wrong[judged])
-            high = min(high, self.most_wrong - elsewhere)
+            high = min(high, float(self.most_wrong - elsewhere))
         return expected if self.knows_share else 0.0, max(expected, high)
 
     @property
@@ -620,8 +620,8 @@ class LabelAudit:
         labels = self.labels_after_review.copy()
         if self.why_not_corrected and not force:
             warnings.warn(
-                f"no label is replaced: {self.why_not_corrected}. Review the suspects, and apply(decisions); or replace "
-                "them all the same by corrected(force=True)",
+                f"no label is replaced: {self.why_not_corrected}. Review the suspects, and apply(decisions); "
+                "corrected(force=True) replaces labels that nobody has looked at",
                 UserWarning,
                 stacklevel=2,
             )

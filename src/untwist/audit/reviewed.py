@@ -65,7 +65,9 @@ class ReviewOutcome:
 
     @property
     def left(self) -> str:
-        """How many labels are wrong among the rows that nobody has decided on, in words."""
+        """How many labels are wrong among the rows that nobody has decided on, in words; nothing without such rows."""
+        if not self.rows_left:
+            return ""
         rows = f"of the {self.rows_left:,} rows not reviewed"
         if self.wrong_left is None:
             return f"how many {rows} have a wrong label cannot be told"

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.audit import DataIssue, LabelAudit, Slice, audit_labels
+from untwist.audit.correcting import LEAST_ROWS, find_order
 from untwist.audit.findings import explain_rows
 from untwist.audit.posteriors import read_posteriors
 from untwist.audit.words import FIRST_ROWS
@@ -33,6 +34,7 @@ from untwist.commands.steps import (
     read_table,
     refuse_same_files,
 )
+from untwist.commands.undoing import keep_undo, name_undo
 from untwist.data.twins import HOW_MANY_UNKNOWN
 from untwist.files import write_whole
 from untwist.progress import ProgressLine, print_status, use_display
@@ -68,8 +70,6 @@ def main(arguments: list[str] | None = None) -> int:
     listed = judged.list_suspects()
     if options.suspects:
         judged.write_suspects(options.suspects, listed)
-    if options.corrected:
-        judged.write_corrected(options.corrected, options.label)
     if options.output:
         judged.write_report(
             options.output, options.label, with_peers=options.peers, with_all=options.budget is not None
@@ -78,6 +78,8 @@ def main(arguments: list[str] | None = None) -> int:
         judged.print_json(listed)
     else:
         judged.print_words(hint="" if options.suspects else ": --suspects FILE lists them all")
+    if options.corrected:  # This comes last: where it is refused, all else has been written and said.
+        judged.write_corrected(options.corrected, options.label, force=options.force)
     return 0
 
 
@@ -146,7 +148,11 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     JudgedFile
     """
     audit = _audit_by_file(sheet, table, options) if options.probabilities else _audit_by_fit(sheet, table, options)
-    audit = replace(audit, twins=name_twins(audit.twins, sheet, table, options.label))
+    audit = replace(
+        audit,
+        twins=name_twins(audit.twins, sheet, table, options.label),
+        order=find_order(sheet.frame[options.label], audit.classes),  # A file may say the order of categories.
+    )
     suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
     return JudgedFile(sheet, table, audit, suspects)
 
@@ -198,10 +204,16 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         "--corrected",
         type=Path,
         metavar="FILE",
-        help="a copy of the table, labels that are likelier wrong than right replaced",
+        help="a copy of the table, labels that are likelier wrong than right replaced; refused of several classes where "
+        f"one has under {LEAST_ROWS} rows, or where neighbours in an order of the labels look mixed up; FILE.undo takes "
+        "it back (untwist apply --undo)",
     )
+    parser.add_argument("--force", action="store_true", help="write --corrected where it is refused")
     options = parser.parse_args(arguments)
-    refuse_same_files(list_inputs(parser, options), [options.output, options.suspects, options.corrected])
+    undo = options.corrected and name_undo(options.corrected)
+    refuse_same_files(list_inputs(parser, options), [options.output, options.suspects, options.corrected, undo])
+    if options.force and not options.corrected:
+        parser.error("--force is for --corrected FILE")
     if options.corrected and not _are_alike(options.table, options.corrected):
         parser.error(f"--corrected must be a file of the same kind as {options.table.name}")
     if options.probabilities and options.peers:
@@ -272,15 +284,22 @@ class JudgedFile:
         write(_join(rows, listed), path, for_people=True)
         print_status(f"{len(self.suspects)} suspects in {path}")
 
-    def write_corrected(self, path: Path, label: str) -> None:
+    def write_corrected(self, path: Path, label: str, *, force: bool) -> None:
         """Write a copy of the file in which suspect labels that are likelier wrong than right are replaced."""
         audit = self.audit
-        corrected = audit.corrected(audit.find_likely_wrong(self.suspects))
+        if audit.why_not_corrected and not force:
+            raise ValueError(
+                f"{path} is not written: {audit.why_not_corrected}. Review the suspects (untwist review), and apply "
+                "what was decided; --force replaces labels that nobody has looked at"
+            )
+        corrected = audit.corrected(audit.find_likely_wrong(self.suspects), force=True)
         changed = np.flatnonzero(corrected != self.table.y)
         content = self.sheet.replace_labels(label, self.table.rows[changed], corrected[changed].tolist())
         compress = COMPRESS.get(path.suffix.lower(), bytes)
         write_whole(path, compress(content))
-        print_status(f"{len(changed)} labels replaced in {path}")
+        undo = keep_undo(self.sheet, label, self.table.rows[changed], path)
+        takes_back = "" if undo is None else f"; {undo} takes them back: untwist apply --undo"
+        print_status(f"{len(changed)} labels replaced in {path}{takes_back}")
 
     def write_report(self, path: Path, label: str, *, with_peers: bool, with_all: bool) -> None:
         """Write the report; `with_all` lists all suspects, and not only those that are likelier wrong than right."""

@@ -37,22 +37,22 @@ def fingerprint_file(frame: Any, label: str) -> str:
     return fingerprint(frame.drop(columns=label), frame[label])
 
 
-def find_label(frame: Any, decisions: Decisions) -> str:
-    """Find the column whose labels were decided on; there is one only if nothing has changed since.
+def find_label(frame: Any, mark: str) -> str:
+    """Find the column whose labels a fingerprint is about; there is one only if nothing has changed since.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         The table in the file.
-    decisions : Decisions
-        At least one decision.
+    mark : str
+        The fingerprint of the table as it was.
 
     Returns
     -------
     str
         The name of the column. A ValueError that says what differs where there is none.
     """
-    features, labels = decisions.fingerprint.split("-")
+    features, labels = mark.split("-")
     columns = list(digest_columns(frame))
     for name in frame.columns:
         if fingerprint_columns(column for column in columns if column[0] != name) != features:

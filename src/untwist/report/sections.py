@@ -120,10 +120,10 @@ def _write_headline(findings: Findings) -> tuple[str, str]:
     reviewed = f" <b>{review.rows:,} rows are reviewed</b>: {review.decided}."
     reviewed += f" {review.held[:1].upper()}{review.held[1:]}." if review.held else ""
     if review.still_wrong and not findings.audit.noise.found:
-        others = f"{number} {words}" if number != "Nothing" else f"Nothing {words}"
-        number = f"{review.still_wrong:,} wrong"
-        return number, f"{reviewed.strip()} Of the others: {others}"
-    return number, f"{words}{reviewed} {review.left[:1].upper()}{review.left[1:]}."
+        of_all = words if number == "Uneven" else f"{number} {words}"
+        return f"{review.still_wrong:,} wrong", f"{reviewed.strip()} As for all labels: {of_all}"
+    left = f" {review.left[:1].upper()}{review.left[1:]}." if review.left else ""
+    return number, f"{words}{reviewed}{left}"
 
 
 def _count_reviewed(review: ReviewOutcome | None) -> list[tuple[str, str, str]]:
@@ -136,7 +136,7 @@ def _point_to_review(review: ReviewOutcome | None) -> list[str]:
     if review is None or not review.still_wrong:
         return []
     return [
-        f"Change what was decided: {review.held}, and count them as wrong here. <code>untwist apply</code> changes them."
+        f"Change what was decided: {review.held}, which count as wrong here. <code>untwist apply</code> changes them."
     ]
 
 
@@ -274,7 +274,8 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
     usable = "" if findings.training is None else " The model can be used as it is."
     if not len(suspects):
         if audit.noise.found or _is_clean(findings):
-            return [f"Nothing needs correcting: no label stands out as wrong.{usable}"]
+            nothing = "Nothing else" if audit.is_known_wrong.any() else "Nothing"
+            return [f"{nothing} needs correcting: no label stands out as wrong.{usable}"]
         return [
             f"No label can be called wrong with confidence, so none is listed.{usable}",
             "If labels are doubted all the same, ask for a number of rows: the 50 most doubtful ones, say.",
@@ -297,8 +298,13 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
         nearly_all = audit.expect_wrong(suspects[:k]) >= k - 0.5
         number = "nearly all" if nearly_all else f"{_say_how_many(audit, suspects[:k])} of"
         many = f"{number} the labels there are expected to be truly wrong"
+    unseen = []
+    if audit.why_not_corrected:
+        why = for_page(audit.why_not_corrected, MOST_ADVICE)
+        unseen = [f"Let no label be replaced that nobody has looked at (<code>--corrected</code>): {why}."]
     return [
         *again,
+        *unseen,
         f'Look at {first} of the <a href="#review">list</a>: {many}.',
         "Decide there: relabel what is wrong, keep what is right (hard cases are worth having), and save it all.",
         "<code>untwist apply</code> changes the labels that were decided on.",
@@ -326,8 +332,8 @@ def write_noise(findings: Findings) -> str:
     parts = [f"<p>{_write_certainty(findings)}</p>"]
     if audit.review is not None and audit.review.wrong:
         parts.append(
-            "<p class=aside>By true class, and in the matrix, shares are those of the labels before the review. By label "
-            "they are those of the labels that the data hold.</p>"
+            "<p class=aside>By true class, and in the matrix, shares are those of the labels before the review. By "
+            "label they are those of the labels that the data hold.</p>"
         )
     if not audit.tells_how_many:
         parts.append(
@@ -359,11 +365,13 @@ def _write_rates(findings: Findings) -> str:
         x_words="share of wrong labels; shaded: all labels",
         band=audit.noise_rate,
     )
+    # A number that nobody should make is not shown.
+    n_columns = 3 if audit.why_not_corrected else 4
     lines = [
-        [for_page(labels[i], 40), f"{before[i]:,}", format_interval(shares[i]), f"{after[i]:,}"]
+        [for_page(labels[i], 40), f"{before[i]:,}", format_interval(shares[i]), f"{after[i]:,}"][:n_columns]
         for i in order[:MOST_LABELS]
     ]
-    table = write_table("Labels as given", ["label", "rows", "wrong", "rows, corrected"], lines)
+    table = write_table("Labels as given", ["label", "rows", "wrong", "rows, corrected"][:n_columns], lines)
     if len(labels) > MOST_BARS:
         which = f"All {len(labels)} labels" if len(labels) <= MOST_LABELS else f"{MOST_LABELS} of {len(labels)} labels"
         table = f"<details><summary>{which}</summary>{table}</details>"
