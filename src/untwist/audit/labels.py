@@ -636,8 +636,8 @@ class LabelAudit:
     def why_not_corrected(self) -> str:
         """Why labels are not to be replaced without a look; empty where nothing speaks against it.
 
-        Of several classes right labels may look wrong where a class has fewer than 50 rows, and where the labels that
-        look wrong are mostly those of a neighbouring class in the natural order of the labels (`order`).
+        Of several classes right labels may look wrong where a class has fewer than 50 rows, and where most confusions
+        are between neighbours in the natural order of the classes (`order`).
         """
         return doubt_correction(self)
 

@@ -204,9 +204,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         "--corrected",
         type=Path,
         metavar="FILE",
-        help="a copy of the table, labels that are likelier wrong than right replaced; refused of several classes where "
-        f"one has under {LEAST_ROWS} rows, or where neighbours in an order of the labels look mixed up; FILE.undo takes "
-        "it back (untwist apply --undo)",
+        help="a copy of the table, labels that are likelier wrong than right replaced; of several classes refused "
+        f"where one has under {LEAST_ROWS} rows, or where neighbours in an order of the labels look mixed up; "
+        "FILE.undo takes it back (untwist apply --undo)",
     )
     parser.add_argument("--force", action="store_true", help="write --corrected where it is refused")
     options = parser.parse_args(arguments)
