@@ -1,8 +1,8 @@
 """Whether labels may be replaced by what the audit takes for right without anybody looking at them.
 
 Of several classes that may make labels worse in two cases. Where a class has few rows, its own labels say too little of
-it, and right ones look wrong. Where classes have an order, rows between two neighbours are hard to tell apart in both
-directions, which looks exactly like labels that are mixed up.
+it, and right ones look wrong. Where classes have an order, rows between two neighbours are hard to tell from either,
+which looks exactly like labels that are mixed up.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["LEAST_ROWS", "doubt_correction", "find_order", "lie_along_order"]
 #: A class has this many rows, at least, where labels are replaced without a look.
 LEAST_ROWS = 50
 #: Neighbours in an order get more than this part of the contradicted rows that they would not get by chance, where rows
-#: are hard along that order. It is 0.22 and more where levels of a number are the classes, whatever the noise, and 0.08 at
-#: most of classes that have no order, or where all labels move to the next class.
+#: are hard along that order. It is 0.22 and more where levels of a number are the classes, whatever the noise, and at
+#: most 0.08 where classes have no order, or where labels move to the next class alone.
 LEAST_ALONG_ORDER = 0.15
 #: A label that begins with a number.
 NUMBERED = re.compile(r"\s*([-+]?\d+(?:\.\d+)?)")
@@ -74,7 +74,8 @@ def lie_along_order(contradicted: Array, order: NDArray[np.intp]) -> bool:
     """Tell whether rows are hard to tell from neighbours in an order of the classes: there hard rows look mislabelled.
 
     Rows whose label the features contradict must be between neighbours clearly more often than by chance, and as often
-    one way as the other: where 3 is labelled 4, and 4 never 3, labels are wrong rather than rows hard.
+    one way as the other: where 3 is labelled 4, and 4 never 3, labels are wrong rather than rows hard. And no class may
+    be mixed up most with one that is no neighbour: two large classes alone make no order.
 
     Parameters
     ----------
@@ -100,7 +101,11 @@ def lie_along_order(contradicted: Array, order: NDArray[np.intp]) -> bool:
     pairs = np.outer(rows, rows)
     by_chance = float(pairs[are_neighbours].sum() / max(pairs[are_apart].sum(), 1.0))
     all_ways = float(contradicted[are_apart].sum())
-    between = float(np.minimum(contradicted, contradicted.T)[are_neighbours].sum())
+    exchanged = np.where(are_apart, np.minimum(contradicted, contradicted.T), 0.0)
+    nearest = np.where(are_neighbours, exchanged, 0.0).max(axis=1)
+    if (nearest < exchanged.max(axis=1)).any():
+        return False
+    between = float(exchanged[are_neighbours].sum())
     return between - by_chance * all_ways > LEAST_ALONG_ORDER * (1.0 - by_chance) * all_ways
 
 

@@ -755,7 +755,9 @@ class LabelAudit:
         n_reasons = check_count("n_reasons", n_reasons, low=0)
         model = self.find_own_model("explanations come")
         groups = None if self.groups is None else read_groups(self.groups, len(self.given)).number_rows()
-        finder = ReasonFinder(model.model_, self.numbers, self.label_indices, model.n_jobs, groups)
+        known = np.searchsorted(self.classes, self.labels_after_review)  # What is usual for a label, right labels tell.
+        known[chosen] = self.label_indices[chosen]
+        finder = ReasonFinder(model.model_, self.numbers, known, model.n_jobs, groups)
         usual = {label: finder.find_usual(label) for label in np.unique(self.label_indices[chosen]).tolist()}
         predicted = np.searchsorted(self.classes, self.predicted)
         all_reasons = finder.find_reasons(chosen, usual, predicted[chosen])
