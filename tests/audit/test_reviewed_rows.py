@@ -32,16 +32,18 @@ def reviewed(request):
     return first, second, rows, truth
 
 
-# ---- reviewed rows are right ----
+# ---- of reviewed rows it is certain whether their labels are wrong ----
 
 
-def test_reviewed_rows_are_right_and_never_suspects(reviewed):
+def test_reviewed_rows_are_certain_and_never_suspects(reviewed):
     first, second, rows, truth = reviewed
     assert np.flatnonzero(second.reviewed).tolist() == sorted(rows.tolist())
-    for labels in (second.given, second.predicted):
+    np.testing.assert_array_equal(second.given, first.given)
+    for labels in (second.predicted, second.labels_after_review):
         np.testing.assert_array_equal(labels[rows], truth[rows])
-    np.testing.assert_array_equal(second.wrong[rows], 0.0)
-    np.testing.assert_array_equal(second.wrong_at_most[rows], 0.0)
+    is_wrong = first.given[rows] != truth[rows]
+    np.testing.assert_array_equal(second.wrong[rows], is_wrong)
+    np.testing.assert_array_equal(second.wrong_at_most[rows], is_wrong)
     np.testing.assert_allclose(second.truth[rows], np.eye(len(second.classes))[truth[rows]])
     others = np.setdiff1d(np.arange(600), rows)
     np.testing.assert_array_equal(second.given[others], first.given[others])
@@ -64,13 +66,94 @@ def test_shares_are_those_of_the_labels_that_are_left(reviewed):
     # Shares are summed up over a table of log-odds in steps of 0.01.
     assert share == pytest.approx(second.wrong.mean(), abs=1e-3)
     assert low <= still_wrong.mean() <= high
-    assert share < first.noise_rate[0]
     for label, (one, lowest, highest) in second.rate_by_label.items():
         here = second.given == label
         assert one == pytest.approx(second.wrong[here].mean(), abs=1e-3)
         assert lowest <= one <= highest
-    assert "90 of them are reviewed, and taken as right" in str(second)
     assert "reviewed" not in str(first)
+
+
+def test_labels_found_wrong_count_as_wrong_until_they_are_changed(reviewed):
+    first, before, rows, truth = reviewed
+    n_wrong = int(np.count_nonzero(first.given[rows] != truth[rows]))
+    changed = before.labels_after_review
+    after = audit_labels(before.X, changed, reviewed=decide(before.X, first.given, truth, rows), n_jobs=1)
+    for audit, still in ((before, n_wrong), (after, 0)):
+        review = audit.review
+        assert (review.rows, review.wrong, review.right) == (90, n_wrong, 90 - n_wrong)
+        assert (review.still_wrong, review.skipped, review.rows_left) == (still, 0, 510)
+        assert np.count_nonzero(audit.is_known_wrong) == still
+        share, low, high = audit.noise_rate
+        assert low <= np.mean(audit.given != truth) <= high
+        assert share == pytest.approx((still + review.wrong_left[0]) / 600)
+        assert f"90 reviewed, {still} of them wrong still" in repr(audit)
+        words = str(audit)
+        assert f"{share:.1%} of them wrong ({low:.1%} to {high:.1%}); of those not reviewed " in words
+        assert f"90 rows are reviewed: {n_wrong} of their labels were wrong, {90 - n_wrong} right" in words
+        expected, lowest, highest = review.wrong_left
+        assert f"of the 510 rows not reviewed about {expected:,.0f} ({lowest:,.0f} to {highest:,.0f}) have" in words
+        rate = {label: share for label, (share, _, _) in audit.rate_by_label.items()}
+        assert sum(rate[one] for one in audit.given.tolist()) / 600 == pytest.approx(share, abs=1e-3)
+        assert audit.bound_wrong(np.arange(600))[0] == pytest.approx(still + expected, abs=1)
+        np.testing.assert_array_equal(audit.corrected()[rows], truth[rows])
+    assert before.review.wrong_left == pytest.approx(after.review.wrong_left)
+    assert f"the data still hold all {n_wrong} labels found wrong: apply(decisions) changes them" in str(before)
+    assert "the data hold none of the labels found wrong any more" in str(after)
+    np.testing.assert_array_equal(before.wrong[~before.reviewed], after.wrong[~after.reviewed])
+    np.testing.assert_array_equal(before.suspects(), after.suspects())
+    assert before.noise_rate[0] - after.noise_rate[0] == pytest.approx(n_wrong / 600)
+
+
+def test_labels_changed_in_part_count_in_part(reviewed):
+    first, before, rows, truth = reviewed
+    labels = first.given.copy()
+    changed = rows[labels[rows] != truth[rows]][:7]
+    labels[changed] = truth[changed]
+    audit = audit_labels(before.X, labels, before.model)
+    n_wrong = before.review.wrong
+    assert audit.review.still_wrong == n_wrong - 7
+    assert f"the data still hold {n_wrong - 7} of the {n_wrong} labels found wrong" in str(audit)
+
+
+def test_posteriors_of_another_model_count_alike(reviewed):
+    first, second, rows, truth = reviewed
+    decisions = decide(second.X, first.given, truth, rows)
+    for labels in (first.given, second.labels_after_review):
+        audit = audit_labels(second.X, labels, pred_probs=first.posterior, reviewed=decisions)
+        np.testing.assert_array_equal(audit.given, labels)
+        assert audit.review.wrong == second.review.wrong
+        assert audit.review.still_wrong == np.count_nonzero(labels[rows] != truth[rows])
+
+
+def test_rows_that_were_skipped_are_counted_and_left():
+    X, y, truth = draw_rows(300)
+    rows = np.arange(30)
+    decisions = decide(X, y, truth, rows)
+    words = np.where(rows < 10, "skip", decisions.decision)
+    labels = np.where(rows < 10, y[rows], truth[rows])
+    decisions = Decisions(rows, y[rows], words, labels, [""] * 30, decisions.fingerprint)
+    audit = audit_labels(X, y, reviewed=decisions, n_jobs=1, seeks_sources=False)
+    assert (audit.review.rows, audit.review.skipped, audit.review.rows_left) == (20, 10, 280)
+    assert "right; 10 more were skipped" in str(audit)
+
+
+def test_without_decisions_nobody_knows_what_was_found():
+    X, y, _ = draw_rows(300)
+    audit = audit_labels(X, y, reviewed=np.arange(20), n_jobs=1, seeks_sources=False)
+    assert (audit.review.wrong, audit.review.right, audit.review.still_wrong) == (None, None, 0)
+    assert "20 rows are reviewed: their labels are right" in str(audit)
+
+
+def test_clean_labels_beside_some_found_wrong_are_not_called_clean():
+    X, _, truth = draw_rows(300)
+    y = truth.copy()
+    y[:3] = 1 - y[:3]
+    rows = np.arange(60)
+    audit = audit_labels(X, y, reviewed=decide(X, y, truth, rows), n_jobs=1, seeks_sources=False)
+    assert audit.review.still_wrong == 3
+    assert audit.highest_share >= 3 / 300
+    assert audit.bound_wrong(rows) == (3.0 if audit.knows_share else 0.0, 3.0)
+    assert "the data still hold all 3 labels found wrong" in str(audit)
 
 
 def test_what_is_left_is_ranked_well(reviewed):
@@ -89,7 +172,7 @@ def test_reasons_slices_and_the_next_labels_follow(reviewed):
     corrected = second.corrected()
     np.testing.assert_array_equal(corrected[rows], truth[rows])
     assert np.mean(corrected == truth) > np.mean(second.given == truth)
-    # Decisions about this audit are about the labels after the review.
+    # Decisions about this audit join those that it was told of.
     suspects = second.suspects(budget=5)
     decisions = Decisions(
         suspects,
@@ -99,15 +182,16 @@ def test_reasons_slices_and_the_next_labels_follow(reviewed):
         [""] * 5,
         second.fingerprint,
     )
-    np.testing.assert_array_equal(second.apply(decisions)[suspects], truth[suspects])
+    decided = np.concatenate([suspects, rows])
+    np.testing.assert_array_equal(second.apply(decisions)[decided], truth[decided])
 
 
 def test_a_model_that_was_taught_is_audited_by_its_own_review(reviewed):
     first, second, rows, truth = reviewed
-    for labels in (first.given, second.given):
+    for labels in (first.given, second.labels_after_review):
         again = audit_labels(second.X, labels, second.model)
-        np.testing.assert_array_equal(again.wrong, second.wrong)
-        np.testing.assert_array_equal(again.given, second.given)
+        np.testing.assert_array_equal(again.wrong[~again.reviewed], second.wrong[~second.reviewed])
+        np.testing.assert_array_equal(again.given, labels)
     with pytest.raises(ValueError, match="reviewed belongs to the fit of the model that is given"):
         audit_labels(second.X, first.given, second.model, reviewed=rows)
     other = first.given.copy()

@@ -67,7 +67,9 @@ def test_reviewed_rows_are_no_suspects_of_an_audit(folder, capsys):
     status, out, _ = untwist(capsys, "audit", "data.csv", "--label", "churn", "--reviewed", "d.csv", "--budget", "397",
                              "--suspects", "s.csv", "--corrected", "fixed.csv")  # fmt: skip
     assert status == 0
-    assert f"{len(rows)} of them are reviewed, and taken as right" in out
+    n_wrong = int((folder[0]["churn"].to_numpy()[rows] != truth[rows]).sum())
+    assert f"{len(rows)} rows are reviewed: {n_wrong} of their labels were wrong, {len(rows) - n_wrong} right" in out
+    assert f"the data still hold all {n_wrong} labels found wrong: untwist apply changes them" in out
     suspects = pd.read_csv("s.csv")
     assert len(suspects) == 397 - len(rows)
     assert not np.isin(suspects["line"] - 2, rows).any()
@@ -83,8 +85,17 @@ def test_labels_may_have_been_changed_since(folder, capsys):
         json.loads(untwist(capsys, "audit", name, "--label", "churn", "--reviewed", "d.csv", "--json")[1])
         for name in ("data.csv", "new.csv")
     ]
-    assert found[0]["wrong"] == found[1]["wrong"]
-    assert found[0]["suspects"] == found[1]["suspects"]
+    before, after = found
+    reviews = before["review"], after["review"]
+    n_wrong = reviews[0]["wrong"]
+    assert (reviews[0]["still_wrong"], reviews[1]["still_wrong"]) == (n_wrong, 0)
+    for name in ("rows", "right", "wrong", "skipped", "rows_left"):
+        assert reviews[0][name] == reviews[1][name]
+    assert reviews[0]["wrong_left"] == pytest.approx(reviews[1]["wrong_left"])
+    for name in ("share", "low", "high", "not_excluded"):
+        assert before["wrong"][name] - after["wrong"][name] == pytest.approx(n_wrong / 397)
+    assert before["suspects"] == after["suspects"]
+    assert before["expected_wrong_among_suspects"] == after["expected_wrong_among_suspects"]
 
 
 def test_what_is_refused(folder, capsys):

@@ -24,6 +24,7 @@ from untwist.audit.hidden_sources import HiddenSource
 from untwist.audit.issues import DataIssue, Example, find_data_issues
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason
+from untwist.audit.reviewed import ReviewOutcome
 from untwist.audit.slices import Slice
 from untwist.audit.sources import Disagreement, JudgedItem, SourceQuality
 from untwist.data.decisions import Decisions
@@ -40,6 +41,7 @@ __all__ = [
     "JudgedItem",
     "LabelAudit",
     "Reason",
+    "ReviewOutcome",
     "Slice",
     "SourceQuality",
     "audit_labels",

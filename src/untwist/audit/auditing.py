@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
 from untwist.arguments import Array
+from untwist.audit.correcting import find_order
 from untwist.audit.judging import (
     Judgement,
     doubt_judgement,
@@ -29,6 +30,7 @@ from untwist.audit.rows import AuditedRows, read_rows
 from untwist.audit.seen_labels import compare_with_quick_model, find_sign_of_seen_labels
 from untwist.classifier import PILBoostClassifier
 from untwist.data.groups import RowGroups, read_groups
+from untwist.data.labels import encode_labels
 from untwist.data.reviews import ReviewedRows, read_review
 from untwist.data.sources import LabelSources, read_names
 from untwist.data.tables import allow_taking_rows, compute_fingerprint
@@ -75,9 +77,10 @@ def audit_labels(
         of one thing, and `groups` which rows belong together, as those of one patient do; none is a feature. Rows of a
         group are judged by models that have seen none of it, and where they err together they count as few. Rows that
         nearly repeat rows of other folds are looked for (`LabelAudit.twins`), with groups too: among rows whose group
-        has several rows or is not known. `reviewed` are the rows whose labels are known to be right: they are never
-        suspects, and `given` has the labels that were decided on; it goes without `source`. X may be left out where
-        `pred_probs` are given; beside `model` it may be whatever that takes, texts for example.
+        has several rows or is not known. `reviewed` says what a person found: of these rows it is certain whether the
+        label that `y` has is wrong, they are never suspects, and `LabelAudit.review` counts them; it goes without
+        `source`. X may be left out where `pred_probs` are given; beside `model` it may be whatever that takes, texts
+        for example.
     model : classifier or None
         A `PILBoostClassifier` that chose by folds (as `PILBoostClassifier()` does) and was fitted to the very same
         rows, so that nothing has to be fitted again, with the same sources if any. Or any other classifier or pipeline
@@ -163,7 +166,7 @@ def audit_labels(
         _warn_of_contradiction(raw, rows)
         reason = _find_seen_labels(raw, X, rows, n_jobs, random_state)
     known = None if review is None or not review.is_reviewed.any() else review.encode(rows.classes)
-    return _audit_by_posterior(raw, X, rows, item, known, judge, reason)
+    return _audit_by_posterior(raw, X, y, rows, item, known, judge, reason)
 
 
 def _audit_by_own_model(
@@ -177,7 +180,7 @@ def _audit_by_own_model(
             '"auto", and without X_val. A file keeps no posteriors of folds, so that a loaded one is none'
         )
     fitted = model.model_
-    labels = _check_rows(model, X, y)
+    labels, held = _check_rows(model, X, y)
     votes = _check_sources(fitted, columns.source, columns.item)
     groups = _check_groups(fitted, columns.groups)
     if isinstance(fitted.alpha, float) and fitted.alpha < 0:
@@ -191,13 +194,12 @@ def _audit_by_own_model(
     cases = _find_cases(posterior, labels, weight, groups)
     judged = _judge(fitted, votes, posterior, labels, counted, cases, is_judged)
     if review is not None:
-        judged = settle_reviewed(judged, review, weight)
-        labels = review.labels.astype(np.intp)
+        judged = settle_reviewed(judged, review, held, weight)
     if twins is not None:
         judged = doubt_judgement(judged, twins.share)
     audit = LabelAudit(
         classes=fitted.classes,
-        given=fitted.classes[labels],
+        given=fitted.classes[held],
         predicted=fitted.classes[judged.predicted],
         posterior=posterior,
         wrong=judged.wrong,
@@ -211,12 +213,14 @@ def _audit_by_own_model(
         item=None if votes is None else _name_items(votes, columns.item, weight),
         by_source=_doubt_sources(fitted.sources, twins),
         reviewed=None if review is None else review.is_reviewed,
-        before_review=None if review is None else fitted.classes[review.given],
+        before_review=_name_labels_before(review, fitted.classes),
+        n_skipped=0 if review is None else review.n_skipped,
         encoder=fitted.encoder,
         groups=None if groups is None else groups.name_rows(),
         rows_per_case=cases,
         judged=is_judged,
         twins=twins,
+        order=find_order(y, fitted.classes),
     )
     # What a column would explain as a source is measured row by row, in folds that are made anew.
     rows_are_alone = votes is None and groups is None and fitted.out_of_fold.own_folds is None
@@ -228,6 +232,7 @@ def _audit_by_own_model(
 def _audit_by_posterior(
     raw: Array,
     X: Any,
+    y: Any,
     rows: AuditedRows,
     item: Any,
     review: ReviewedRows | None,
@@ -236,6 +241,7 @@ def _audit_by_posterior(
 ) -> LabelAudit:
     """Judge labels by posteriors of any model, once these say how often each label is borne."""
     labels, weight, votes = rows.labels, rows.weight, rows.votes
+    held = labels if review is None else encode_labels("y", y, rows.classes).astype(np.intp)
     if votes is not None and votes.has_repeated_items:
         raw = average_by_item(raw, votes.items)
     is_judged = rows.judged
@@ -250,8 +256,7 @@ def _audit_by_posterior(
         counted = np.where(review.is_reviewed, 0.0, weight)
         noise = _learn_noise(posterior, labels, weight, review, cases)
         judged = judge_alike(noise, posterior, labels, counted, rows_per_case=cases)
-        judged = settle_reviewed(judged, review, weight)
-        labels = review.labels.astype(np.intp)
+        judged = settle_reviewed(judged, review, held, weight)
     elif votes is not None:
         noise = _estimate_noise(posterior, labels, weight, cases)
         by_source = _estimate_by_source(noise, votes, posterior, labels, weight, cases)
@@ -263,7 +268,7 @@ def _audit_by_posterior(
         judged = doubt_judgement(judged, rows.twins.share)
     return LabelAudit(
         classes=rows.classes,
-        given=rows.classes[labels],
+        given=rows.classes[held],
         predicted=rows.classes[judged.predicted],
         posterior=posterior,
         wrong=judged.wrong,
@@ -277,7 +282,8 @@ def _audit_by_posterior(
         item=None if votes is None else _name_items(votes, item, weight),
         by_source=_doubt_sources(by_source, rows.twins),
         reviewed=None if review is None else review.is_reviewed,
-        before_review=None if review is None else rows.classes[review.given],
+        before_review=_name_labels_before(review, rows.classes),
+        n_skipped=0 if review is None else review.n_skipped,
         encoder=rows.encoder,
         judge=judge,
         in_sample_reason=in_sample_reason,
@@ -285,6 +291,7 @@ def _audit_by_posterior(
         rows_per_case=cases,
         judged=is_judged,
         twins=rows.twins,
+        order=find_order(y, rows.classes),
     )
 
 
@@ -394,18 +401,26 @@ def _judge(
     return judge_by_source(fitted.sources, votes, posterior, labels, weight, rows_per_case=cases)
 
 
-def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.intp]:
-    """Return the labels, before any review, as indices of classes; a ValueError where the rows are not those of fit."""
+def _name_labels_before(review: ReviewedRows | None, classes: NDArray[Any]) -> NDArray[Any] | None:
+    """Return the labels before a review, if they are known."""
+    return None if review is None or not review.knows_given else np.asarray(classes[review.given])
+
+
+def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the labels as indices of classes, before any review and as `y` has them.
+
+    A ValueError where the rows are not those of the fit.
+    """
     fitted = model.model_
     rows = fitted.encoder.by_index.encode(X, model)
-    labels = fitted.encode_labels("y", y)
+    held = labels = fitted.encode_labels("y", y)
     assert fitted.out_of_fold is not None
     review = fitted.out_of_fold.reviewed
     if review is not None and len(labels) == len(review.labels):
         labels = review.restore(labels)
     if rows.shape[0] != len(labels) or compute_fingerprint(rows, labels) != fitted.out_of_fold.fingerprint:
         raise ValueError("X and y must be the rows that the model was fitted to, in the same order")
-    return labels.astype(np.intp)
+    return labels.astype(np.intp), held.astype(np.intp)
 
 
 def _check_sources(fitted: FittedModel, source: Any, item: Any) -> LabelSources | None:

@@ -92,7 +92,8 @@ def _find_folds(audit: LabelAudit) -> tuple[Array, Array]:
     """Return the share of each row's weight that each fold of the audited model set aside, and what it trained on."""
     model = audit.find_own_model("the folds of other boosters come")
     sources = SourceColumns(audit.source, audit.item, audit.groups)
-    data = collect_again(model, audit.X, audit.given, sources)
+    labels = audit.given if audit.before_review is None else audit.before_review  # Those that the folds were made of.
+    data = collect_again(model, audit.X, labels, sources)
     assert data.folds is not None  # A model that can be audited has chosen by folds.
     shares = find_held_out_shares(data.folds, data.weight)
     weight = data.unweigh_classes()
@@ -103,7 +104,7 @@ def _find_folds(audit: LabelAudit) -> tuple[Array, Array]:
 def _measure(audit: LabelAudit, posterior: Array, predicted: NDArray[np.intp]) -> Peer:
     rows = np.flatnonzero(audit.weight)  # The others are not judged, or absent.
     labels, predicted, weight = audit.label_indices[rows], predicted[rows], audit.weight[rows]
-    corrected = np.searchsorted(audit.classes, audit.corrected()[rows])
+    corrected = np.searchsorted(audit.classes, audit.corrected(force=True)[rows])
     posterior_floor = 1.0 / (audit.n_judged + 2.0)
     posterior_of_label = posterior[rows, labels]
     log_losses = -np.log(np.clip(posterior_of_label, posterior_floor, 1.0 - posterior_floor))

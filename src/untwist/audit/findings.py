@@ -273,7 +273,7 @@ def collect_findings(
         asked_for=suspects is not None,
         explanations=explain_rows(audit, listed[:MOST_EXPLAINED], n_compared=MOST_COMPARED),
         n_rows_given=_count_rows(audit, audit.given),
-        n_rows_corrected=_count_rows(audit, audit.corrected(audit.find_likely_wrong(listed))),
+        n_rows_corrected=_count_rows(audit, audit.corrected(audit.find_likely_wrong(listed), force=True)),
         confusions=count_confusions(audit, listed),
         slices=[] if audit.encoder is None else audit.slices(),
         sources=audit.list_sources(),
@@ -517,12 +517,15 @@ def compare_importances(audit: LabelAudit, suspects: NDArray[np.intp]) -> tuple[
     importances : array
         The shares in the model's trees.
     corrected_importances : array or None
-        The shares in the others; None where there is nothing to correct, or if a class would be left without rows.
+        The shares in the others; None where there is nothing to correct, where nothing is corrected without a look, or
+        if a class would be left without rows.
     """
-    labels = audit.corrected(audit.find_likely_wrong(suspects))
     counted = audit.weight > 0
     before = audit.fitted.importances("gain")
-    nothing_changes = not (labels != audit.given)[counted].any()
+    if audit.why_not_corrected:
+        return before, None
+    labels = audit.corrected(audit.find_likely_wrong(suspects))
+    nothing_changes = not (labels != audit.labels_after_review)[counted].any()
     if nothing_changes or len(np.unique(labels[counted])) < len(audit.classes):
         return before, None
     return before, train_again(audit, labels).importances("gain")

@@ -141,8 +141,8 @@ def doubt_judgement(judged: Judgement, share: float) -> Judgement:
     )
 
 
-def settle_reviewed(judged: Judgement, review: ReviewedRows, weight: Array) -> Judgement:
-    """Return what is known of labels some of which a person has reviewed: these are right.
+def settle_reviewed(judged: Judgement, review: ReviewedRows, labels: NDArray[np.intp], weight: Array) -> Judgement:
+    """Return what is known of labels some of which a person has reviewed: of these it is certain.
 
     Parameters
     ----------
@@ -150,27 +150,30 @@ def settle_reviewed(judged: Judgement, review: ReviewedRows, weight: Array) -> J
         What is known of the labels as they were given, reviewed rows not counted in its shares.
     review : ReviewedRows
         The rows that were reviewed.
+    labels : array of int
+        The labels as the data have them now: of a reviewed row the one that was given, or the one decided on.
     weight : array
         How much each row counts.
 
     Returns
     -------
     Judgement
-        Of the labels after the review.
+        Of the labels as the data have them: one that was found wrong counts as wrong until it is changed.
     """
     is_open = ~review.is_reviewed
+    is_wrong = review.is_reviewed & (labels != review.labels)
 
-    def dilute(interval: Interval, counted: NDArray[np.bool_]) -> Interval:
-        left = average(is_open[counted].astype(np.float64), weight[counted])
-        share, low, high = (left * one for one in interval)
+    def settle(interval: Interval, counted: NDArray[np.bool_]) -> Interval:
+        left, known = (average(one[counted].astype(np.float64), weight[counted]) for one in (is_open, is_wrong))
+        share, low, high = (known + left * one for one in interval)
         return share, low, high
 
     return replace(
         judged,
         predicted=np.where(is_open, judged.predicted, review.labels).astype(np.intp),
-        wrong=np.where(is_open, judged.wrong, 0.0),
-        share=dilute(judged.share, np.ones_like(is_open)),
-        share_by_label=[dilute(one, review.labels == label) for label, one in enumerate(judged.share_by_label)],
+        wrong=np.where(is_open, judged.wrong, is_wrong),
+        share=settle(judged.share, np.ones_like(is_open)),
+        share_by_label=[settle(one, labels == label) for label, one in enumerate(judged.share_by_label)],
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from untwist.arguments import Array, check_count, check_share
 from untwist.audit import frames, words
 from untwist.audit.confusions import Confusion, expect_labels, find_confusions, iterate_truths
+from untwist.audit.correcting import doubt_correction
 from untwist.audit.discoveries import FALSE_DISCOVERY_RATE
 from untwist.audit.expectation import Expectation
 from untwist.audit.hidden_sources import MOST_CELLS, HiddenSource, find_hidden_source
@@ -28,6 +30,7 @@ from untwist.audit.issues.finding import find_issues_in, read_times
 from untwist.audit.issues.issue import DataIssue
 from untwist.audit.judging import find_unseen_share, untwist, widen_interval
 from untwist.audit.reasons import N_NAMED, Explanation, ReasonFinder
+from untwist.audit.reviewed import ReviewOutcome, describe_review, sum_up_review
 from untwist.audit.slices import JudgedRows, Slice, find_slices
 from untwist.audit.sources import (
     Disagreement,
@@ -52,7 +55,7 @@ from untwist.model import FittedModel
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
 from untwist.noise.untwisting import Untwisting
-from untwist.sums import add_up
+from untwist.sums import add_up, average
 from untwist.theory import twists
 
 __all__ = ["LabelAudit"]
@@ -70,8 +73,9 @@ class LabelAudit:
     classes : array
         The labels that there are.
     given, predicted : arrays
-        The label of each row, and the one that the other rows speak for; where its item has several labels, or its own
-        is likelier wrong than right, the one that the features and all labels of the item speak for.
+        The label of each row, as `y` has it, and the one that the other rows speak for; where its item has several
+        labels, or its own is likelier wrong than right, the one that the features and all labels of the item speak for,
+        and where the row was reviewed, the one that was decided on.
     posterior : array
         The twisted posterior of each class, out of fold.
     wrong : array
@@ -100,10 +104,12 @@ class LabelAudit:
         A column of X that looks like a source rather than a feature: at some of its values labels look wrong more
         often.
     reviewed : array of bool or None
-        The rows whose labels were known to be right: `given` and `predicted` are what was decided on, and `wrong` is 0.
-        None where no row was.
+        The rows that a person has decided on: `wrong` is 1 where `given` is another label than the one decided on, and
+        else 0. None where no row was; see `review`.
     before_review : array or None
-        The labels before that review, as far as they are known.
+        The labels before that review; None where they are not known.
+    n_skipped : int
+        Rows that were looked at and could not be decided on: they are as if nobody had looked.
     encoder : TableEncoder or None
         How the rows become numbers; None where X is no table.
     judge : str
@@ -122,6 +128,9 @@ class LabelAudit:
         Rows of different folds that nearly repeat each other, where so many do that the models may have remembered
         labels; None where there are none. With groups they are looked for among rows whose group has several rows or
         is not known. Nothing is excluded of such rows.
+    order : array of int or None
+        The place of each class where classes have a natural order, as numbers and ordered categories have; None where
+        they have none.
 
     Examples
     --------
@@ -153,6 +162,7 @@ class LabelAudit:
     hidden_source: HiddenSource | None = None
     reviewed: NDArray[np.bool_] | None = None
     before_review: NDArray[Any] | None = None
+    n_skipped: int = 0
     encoder: TableEncoder | None = None
     judge: str = "PILBoostClassifier, out of fold"
     in_sample_reason: str = ""
@@ -160,12 +170,15 @@ class LabelAudit:
     rows_per_case: float = 1.0
     judged: NDArray[np.bool_] | None = None
     twins: Twins | None = None
+    order: NDArray[np.intp] | None = None
 
     def __str__(self) -> str:
         return self.describe()
 
     def __repr__(self) -> str:
         table = f"{self.n_judged} labels of {len(self.classes)} classes"
+        if self.review is not None:
+            table += f", {self.review.rows} reviewed, {self.review.still_wrong} of them wrong still"
         if not self.noise.found and not self.tells_how_many:
             return f"LabelAudit({table}: {NOTHING_KNOWN})"
         if not self.noise.found:
@@ -176,6 +189,43 @@ class LabelAudit:
     def _repr_html_(self) -> str:
         """Return how noisy the labels are, the first suspects and what a review finds, for notebooks."""
         return words.write_html(self)
+
+    # ---- what a review found ----
+
+    @cached_property
+    def review(self) -> ReviewOutcome | None:
+        """What a person found, what of it the data still hold, and what is expected of the other rows."""
+        return sum_up_review(self)
+
+    @property
+    def labels_after_review(self) -> NDArray[Any]:
+        """The labels with those decided on in place of what `y` has; `given` where nothing was reviewed."""
+        return self.given if self.reviewed is None else np.where(self.reviewed, self.predicted, self.given)
+
+    @property
+    def is_known_wrong(self) -> NDArray[np.bool_]:
+        """Whether each label was found wrong by a review, and is still in `given`."""
+        return np.asarray(self.labels_after_review != self.given)
+
+    @property
+    def share_known_wrong(self) -> float:
+        """The share of the labels that were found wrong by a review, and are still in `given`."""
+        return 0.0 if self.reviewed is None else average(self.is_known_wrong.astype(np.float64), self.weight)
+
+    def describe_review(self, *, for_command: bool = False) -> list[str]:
+        """Say in words what was reviewed, what was found, and what is wrong still.
+
+        Parameters
+        ----------
+        for_command : bool, default False
+            Whether advice names the command rather than Python.
+
+        Returns
+        -------
+        list of str
+            A line for each, or none.
+        """
+        return describe_review(self, for_command=for_command)
 
     # ---- how noisy ----
 
@@ -265,12 +315,17 @@ class LabelAudit:
         """The largest share of wrong labels that is not excluded, by noise of any kind that is looked for.
 
         A few wrong labels are never excluded: see `find_unseen_share`. Where a column looks like a source, neither is
-        what would be wrong if it is one.
+        what would be wrong if it is one. Labels that a review found wrong come on top.
         """
+        return min(1.0, self.share_known_wrong + self._highest_share_left)
+
+    @property
+    def _highest_share_left(self) -> float:
+        """The largest share of all labels that is not excluded to be wrong beside those that a review found wrong."""
         unseen = find_unseen_share(np.count_nonzero(self.weight) / self.rows_per_case)
         uneven = 0.0 if self.noise.found else self.noise.uneven_limit
         as_source = 0.0 if self.hidden_source is None else self.hidden_source.interval_as_source[1]
-        return max(self.noise_rate[2], uneven, unseen, as_source)
+        return max(self.noise_rate[2] - self.share_known_wrong, uneven, unseen, as_source)
 
     def confusions(self) -> list[Confusion]:
         """Return which class bears which other label how often: "billing is often labelled bug".
@@ -344,9 +399,11 @@ class LabelAudit:
             found and all weights are 1, no more than may be wrong of all labels, by `highest_share`.
         """
         expected = self.expect_wrong(rows)
-        high = add_up(self.wrong_at_most[self._find_judged(rows)])
+        judged = self._find_judged(rows)
+        high = add_up(self.wrong_at_most[judged])
         if self.most_wrong is not None:
-            high = min(high, self.most_wrong)
+            elsewhere = np.count_nonzero(self.is_known_wrong) - np.count_nonzero(self.is_known_wrong[judged])
+            high = min(high, float(self.most_wrong - elsewhere))
         return expected if self.knows_share else 0.0, max(expected, high)
 
     @property
@@ -358,7 +415,8 @@ class LabelAudit:
         weight = self.weight if self.judged is None else self.weight[self.judged]
         if self.noise.found or not self.tells_how_many or not np.all(weight == 1):
             return None
-        return math.ceil(self.highest_share * self.n_judged)
+        left = math.ceil(self._highest_share_left * self.n_judged)
+        return min(self.n_judged, left + int(np.count_nonzero(self.is_known_wrong)))
 
     @cached_property
     def wrong_at_most(self) -> Array:
@@ -373,7 +431,7 @@ class LabelAudit:
         at_most = np.maximum(self.wrong, np.where(is_contradicted, 1.0, 1.0 - of_label))
         if not self.tells_how_many:
             at_most = np.ones(len(self.given))
-        return at_most if self.reviewed is None else np.where(self.reviewed, 0.0, at_most)
+        return at_most if self.reviewed is None else np.where(self.reviewed, self.wrong, at_most)
 
     # ---- who gave the labels ----
 
@@ -540,30 +598,54 @@ class LabelAudit:
         share_right = np.cumsum(1.0 - wrong) / np.arange(1, len(wrong) + 1)
         return order[share_right <= false_discovery_rate]
 
-    def corrected(self, rows: ArrayLike | None = None) -> NDArray[Any]:
+    def corrected(self, rows: ArrayLike | None = None, *, force: bool = False) -> NDArray[Any]:
         """Return a copy of the labels in which some rows have what the other rows speak for.
+
+        Nobody has looked at these rows. Of several classes that may make labels worse, and none is then replaced: see
+        `why_not_corrected`. Rows that were reviewed have the label decided on in any case.
 
         Parameters
         ----------
         rows : array-like or None
             Indices or Booleans, by default those of `suspects()` that are more likely wrong than right. All rows of an
             item are replaced where one is, as an item has one truth.
+        force : bool, default False
+            Whether labels are replaced though something speaks against it. Without it a UserWarning says what does, and
+            no label is replaced.
 
         Returns
         -------
         array
         """
+        labels = self.labels_after_review.copy()
+        if self.why_not_corrected and not force:
+            warnings.warn(
+                f"no label is replaced: {self.why_not_corrected}. Review the suspects, and apply(decisions); "
+                "corrected(force=True) replaces labels that nobody has looked at",
+                UserWarning,
+                stacklevel=2,
+            )
+            return labels
         chosen = self.find_likely_wrong(self.suspects()) if rows is None else self.find_positions(rows)
         if self.item is not None:
             chosen = np.flatnonzero(np.isin(self.item_indices, self.item_indices[chosen]))
-        labels = self.given.copy()
         labels[chosen] = self.predicted[chosen]
         return labels
+
+    @cached_property
+    def why_not_corrected(self) -> str:
+        """Why labels are not to be replaced without a look; empty where nothing speaks against it.
+
+        Of several classes right labels may look wrong where a class has fewer than 50 rows, and where most confusions
+        are between neighbours in the natural order of the classes (`order`).
+        """
+        return doubt_correction(self)
 
     def apply(self, decisions: Decisions | str | os.PathLike[str]) -> NDArray[Any]:
         """Return a copy of the labels in which those that a person decided on are changed, and nothing else.
 
-        Where several rows are labels of one item, only the row decided on changes: what a source said stays said.
+        Where several rows are labels of one item, only the row decided on changes: what a source said stays said. What
+        was decided in a review that the audit was told of is changed too.
 
         Parameters
         ----------
@@ -577,7 +659,11 @@ class LabelAudit:
         """
         decided = decisions if isinstance(decisions, Decisions) else read_decisions(decisions)
         decided.check_fingerprint(self.fingerprint)
-        return decided.change(self.given)
+        changed = decided.change(self.given)
+        if self.reviewed is not None:
+            known = np.setdiff1d(np.flatnonzero(self.reviewed), decided.rows[decided.reviewed])
+            changed[known] = self.predicted[known]
+        return changed
 
     @cached_property
     def fingerprint(self) -> str:
@@ -669,7 +755,9 @@ class LabelAudit:
         n_reasons = check_count("n_reasons", n_reasons, low=0)
         model = self.find_own_model("explanations come")
         groups = None if self.groups is None else read_groups(self.groups, len(self.given)).number_rows()
-        finder = ReasonFinder(model.model_, self.numbers, self.label_indices, model.n_jobs, groups)
+        known = np.searchsorted(self.classes, self.labels_after_review)  # What is usual for a label, right labels tell.
+        known[chosen] = self.label_indices[chosen]
+        finder = ReasonFinder(model.model_, self.numbers, known, model.n_jobs, groups)
         usual = {label: finder.find_usual(label) for label in np.unique(self.label_indices[chosen]).tolist()}
         predicted = np.searchsorted(self.classes, self.predicted)
         all_reasons = finder.find_reasons(chosen, usual, predicted[chosen])
@@ -932,7 +1020,8 @@ class LabelAudit:
             parts = zip(self.noise.weights, iterate_truths(self.noise, self.posterior, self.label_indices), strict=True)
             truth = np.asarray(sum(weight * part for weight, part in parts))
             if self.reviewed is not None:
-                truth[self.reviewed] = np.eye(len(self.classes))[self.label_indices[self.reviewed]]
+                decided = np.searchsorted(self.classes, self.predicted[self.reviewed])
+                truth[self.reviewed] = np.eye(len(self.classes))[decided]
             return truth
         # Of two classes a wrong label says which class is the true one.
         return np.abs(np.eye(2)[self.label_indices] - self.wrong[:, None])

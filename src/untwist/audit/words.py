@@ -74,17 +74,17 @@ def describe_audit(audit: LabelAudit, *, for_command: bool) -> str:
     """
     n_rows = audit.n_judged
     judge = audit.describe_judge(for_command=for_command)
-    others = [f"  {one}" for one in [*judge, *audit.describe_sources(for_command=for_command)]]
-    if audit.reviewed is not None:
-        others.append(f"  {np.count_nonzero(audit.reviewed):,} of them are reviewed, and taken as right")
+    sources = audit.describe_sources(for_command=for_command)
+    others = [f"  {one}" for one in [*judge, *sources, *audit.describe_review(for_command=for_command)]]
     if not audit.noise.found:
         words = f"{n_rows} labels: {audit.describe_noise()}{audit.describe_as_source()}"
         words += "" if audit.twins is not None else f"; {FIRST_ROWS[for_command]}"
         return "\n".join([words, *others])
     suspects = audit.suspects()
-    doubted = f"{len(suspects)} are suspects"
+    number = f"{'' if audit.reviewed is None else 'of those not reviewed '}{len(suspects)}"
+    doubted = f"{number} are suspects"
     if not isinstance(audit.noise, MatrixUntwisting):
-        doubted = f"{len(suspects)} are more likely wrong than right"
+        doubted = f"{number} are more likely wrong than right"
     elif audit.tells_how_many:
         doubted += f", about {audit.expect_wrong(suspects):,.0f} of them truly wrong"
     if not audit.tells_how_many:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.audit import DataIssue, LabelAudit, Slice, audit_labels
+from untwist.audit.correcting import find_order
 from untwist.audit.findings import explain_rows
 from untwist.audit.posteriors import read_posteriors
 from untwist.audit.words import FIRST_ROWS
@@ -30,6 +31,7 @@ from untwist.commands.steps import (
     print_result,
     read_table,
 )
+from untwist.commands.undoing import keep_undo
 from untwist.data.twins import HOW_MANY_UNKNOWN
 from untwist.files import write_whole
 from untwist.progress import ProgressLine, print_status, use_display
@@ -64,8 +66,6 @@ def main(options: argparse.Namespace) -> int:
     listed = judged.list_suspects()
     if options.suspects:
         judged.write_suspects(options.suspects, listed)
-    if options.corrected:
-        judged.write_corrected(options.corrected, options.label)
     if options.output:
         judged.write_report(
             options.output, options.label, with_peers=options.peers, with_all=options.budget is not None
@@ -74,6 +74,8 @@ def main(options: argparse.Namespace) -> int:
         judged.print_json(listed)
     else:
         judged.print_words(hint="" if options.suspects else ": --suspects FILE lists them all")
+    if options.corrected:  # This comes last: where it is refused, all else has been written and said.
+        judged.write_corrected(options.corrected, options.label, force=options.force)
     return 0
 
 
@@ -92,7 +94,11 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     JudgedFile
     """
     audit = _audit_by_file(sheet, table, options) if options.probabilities else _audit_by_fit(sheet, table, options)
-    audit = replace(audit, twins=name_twins(audit.twins, sheet, table, options.label))
+    audit = replace(
+        audit,
+        twins=name_twins(audit.twins, sheet, table, options.label),
+        order=find_order(sheet.frame[options.label], audit.classes),  # A file may say the order of categories.
+    )
     suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
     return JudgedFile(sheet, table, audit, suspects)
 
@@ -190,15 +196,22 @@ class JudgedFile:
         write(_join(rows, listed), path, for_people=True)
         print_status(f"{len(self.suspects)} suspects in {path}")
 
-    def write_corrected(self, path: Path, label: str) -> None:
+    def write_corrected(self, path: Path, label: str, *, force: bool) -> None:
         """Write a copy of the file in which suspect labels that are likelier wrong than right are replaced."""
         audit = self.audit
-        corrected = audit.corrected(audit.find_likely_wrong(self.suspects))
+        if audit.why_not_corrected and not force:
+            raise ValueError(
+                f"{path} is not written: {audit.why_not_corrected}. Review the suspects (untwist review), and apply "
+                "what was decided; --force replaces labels that nobody has looked at"
+            )
+        corrected = audit.corrected(audit.find_likely_wrong(self.suspects), force=True)
         changed = np.flatnonzero(corrected != self.table.y)
         content = self.sheet.replace_labels(label, self.table.rows[changed], corrected[changed].tolist())
         compress = COMPRESS.get(path.suffix.lower(), bytes)
         write_whole(path, compress(content))
-        print_status(f"{len(changed)} labels replaced in {path}")
+        undo = keep_undo(self.sheet, label, self.table.rows[changed], path)
+        takes_back = "" if undo is None else f"; {undo} takes them back: untwist apply --undo"
+        print_status(f"{len(changed)} labels replaced in {path}{takes_back}")
 
     def write_report(self, path: Path, label: str, *, with_peers: bool, with_all: bool) -> None:
         """Write the report; `with_all` lists all suspects, and not only those that are likelier wrong than right."""
@@ -239,6 +252,7 @@ class JudgedFile:
             "wrong": None if wrong is None else wrong | {"not_excluded": audit.highest_share},
             "wrong_by_label": [{"label": label} | _name_limits(rate) for label, rate in rate_by_label.items()],
             "wrong_by_class": [{"class": name} | _name_limits(rate) for name, rate in class_shares],
+            "review": None if audit.review is None else audit.review.to_dict(),
             "matrix": audit.matrix if is_told else None,
             "confusions": [
                 {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
@@ -344,8 +358,10 @@ class JudgedFile:
             ask = "" if n_suspects or self.audit.twins is not None else f"; {FIRST_ROWS[True]}"
             noise = f"{self.audit.describe_noise()}{self.audit.describe_as_source()}"
             print_result(f"{len(self.table.y)} labels: {noise}{ask}")
-            for line in [*self.audit.describe_judge(for_command=True), *self.audit.describe_sources(for_command=True)]:
-                print_result(f"  {line}")
+            audit = self.audit
+            for describe in (audit.describe_judge, audit.describe_sources, audit.describe_review):
+                for line in describe(for_command=True):
+                    print_result(f"  {line}")
         for one in self.slices[:SHOWN]:
             print_result(f"  labels look wrong more often (or are much harder to tell): {one}")
         names = self.line_names.tolist()

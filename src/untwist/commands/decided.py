@@ -45,22 +45,22 @@ def _find_names(frame: Any) -> dict[str, str]:
     return dict(zip(frame.columns, find_names_in_file(list(frame.columns)), strict=True))
 
 
-def find_label(frame: Any, decisions: Decisions) -> str:
-    """Find the column whose labels were decided on; there is one only if nothing has changed since.
+def find_label(frame: Any, mark: str) -> str:
+    """Find the column whose labels a fingerprint is about; there is one only if nothing has changed since.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         The table in the file.
-    decisions : Decisions
-        At least one decision.
+    mark : str
+        The fingerprint of the table as it was.
 
     Returns
     -------
     str
         The name of the column. A ValueError that says what differs where there is none.
     """
-    features, labels = decisions.fingerprint.split("-")
+    features, labels = mark.split("-")
     in_file = _find_names(frame)
     columns = list(digest_columns(frame.rename(columns=in_file)))
     for name in frame.columns:

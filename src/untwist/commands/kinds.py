@@ -16,6 +16,7 @@ __all__ = [
     "READABLE",
     "WORKBOOKS",
     "find_kind",
+    "name_undo",
     "refuse_absent",
     "refuse_foreign_options",
     "refuse_no_table",
@@ -123,3 +124,18 @@ def refuse_unwritable(path: Path | None) -> None:
         return
     if path.suffix.lower() in (COMPRESSED - COMPRESS.keys()) | WORKBOOKS:
         raise ValueError(f"{path} cannot be written: choose .csv, .csv.gz, .parquet or .feather")
+
+
+def name_undo(copy: Path) -> Path:
+    """Name the file that takes the labels of a copy back.
+
+    Parameters
+    ----------
+    copy : Path
+        The file with changed labels.
+
+    Returns
+    -------
+    Path
+    """
+    return copy.with_name(f"{copy.name}.undo")

@@ -14,6 +14,7 @@ from untwist.commands.kinds import (
     COMPRESSED,
     WORKBOOKS,
     find_kind,
+    name_undo,
     refuse_absent,
     refuse_no_table,
     refuse_unwritable,
@@ -83,10 +84,16 @@ def _read_audit(arguments: list[str] | None) -> argparse.Namespace:
         "--corrected",
         type=Path,
         metavar="FILE",
-        help="a copy of the table, labels that are likelier wrong than right replaced",
+        help="a copy of the table, labels that are likelier wrong than right replaced; of several classes refused "
+        "where one has under 50 rows, or where neighbours in an order of the labels look mixed up; FILE.undo takes it "
+        "back (untwist apply --undo)",
     )
+    parser.add_argument("--force", action="store_true", help="write --corrected where it is refused")
     options = parser.parse_args(arguments)
-    refuse_same_files(_list_audited(parser, options), [options.output, options.suspects, options.corrected])
+    undo = options.corrected and name_undo(options.corrected)
+    refuse_same_files(_list_audited(parser, options), [options.output, options.suspects, options.corrected, undo])
+    if options.force and not options.corrected:
+        parser.error("--force is for --corrected FILE")
     if options.corrected and not _are_alike(options.table, options.corrected):
         parser.error(f"--corrected must be a file of the same kind as {options.table.name}")
     if options.probabilities and options.peers:
@@ -164,13 +171,26 @@ def find_stem(path: Path) -> str:
 def _read_apply(arguments: list[str] | None) -> argparse.Namespace:
     about = "Change the labels that a person decided on."
     parser = CommandParser(prog="untwist apply", description=about)
-    parser.add_argument("decisions", type=Path, metavar="DECISIONS", help="the file that untwist review wrote")
-    parser.add_argument("table", type=Path, metavar="TABLE", help="the file that was reviewed, as it was then")
+    parser.add_argument(
+        "decisions",
+        type=Path,
+        metavar="DECISIONS",
+        help="the file that untwist review wrote; with --undo the one beside TABLE, with .undo after its name",
+    )
+    parser.add_argument(
+        "table", type=Path, metavar="TABLE", help="the file that was reviewed, as it was then; with --undo its copy"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", required=True, help="the copy with other labels")
+    parser.add_argument(
+        "--undo",
+        action="store_true",
+        help="take back what this command, or audit --corrected, has changed in TABLE",
+    )
     add_file_options(parser)
     parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
     options = parser.parse_args(arguments)
-    refuse_same_files([options.decisions, options.table], [options.output])
+    outputs = [options.output] if options.undo else [options.output, name_undo(options.output)]
+    refuse_same_files([options.decisions, options.table], outputs)
     refuse_unwritable(options.output)
     binary = {".parquet", *ARROW}
     kinds = find_kind(options.table), find_kind(options.output)

@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 
-__all__ = ["replace_cells"]
+__all__ = ["quote_cell", "read_cells", "replace_cells"]
 
 #: How a file begins whose encoding leaves open in which order bytes come; the longest first.
 _MARKS = {
@@ -29,6 +29,8 @@ def replace_cells(
     column: int,
     separator: str,
     encoding: str,
+    *,
+    as_written: bool = False,
 ) -> bytes:
     """Write other text into a column of some rows of a CSV file.
 
@@ -46,6 +48,8 @@ def replace_cells(
         What is between cells.
     encoding : str
         That of the file.
+    as_written : bool, default False
+        Whether the new text is written as it is, with the quotes that it has; by default it gets those that it needs.
 
     Returns
     -------
@@ -54,24 +58,65 @@ def replace_cells(
         written in that encoding.
     """
     encoding = _name_exactly(content, encoding)
-    text = content.decode(encoding)
-    if text.encode(encoding) != content:
-        raise ValueError(f"in {encoding} it would not stay the same byte for byte: save the file as UTF-8 first")
-    pieces = list(io.StringIO(text, newline=""))  # A line ends with \r or \n and with no other character.
+    pieces = _split(content, encoding)
     for row, (before, after) in new.items():
-        first = int(lines[row]) - 1
-        end = int(lines[row + 1]) - 1 if row + 1 < len(lines) else len(pieces)
+        first, end = _find_record(row, lines, len(pieces))
         record = "".join(pieces[first:end])
         start, stop = _find_cell(record, column, separator)
         old = record[start:stop]
         if start < 0 or _read_cell(old, separator).strip() != before.strip():
             raise ValueError(f"line {first + 1} has no cell {before!r:.40} for the label: it cannot be rewritten")
-        changed = record[:start] + _write_cell(after, old, separator) + record[stop:]
+        if as_written and _find_cell(after + separator, 0, separator) != (0, len(after)):
+            raise ValueError(f"line {first + 1}: {after!r:.40} is no single cell between {separator!r}")
+        cell = after if as_written else quote_cell(after, separator, was_quoted=old.startswith('"'))
+        changed = record[:start] + cell + record[stop:]
         pieces[first:end] = [changed, *[""] * (end - first - 1)]
     try:
         return "".join(pieces).encode(encoding)
     except UnicodeEncodeError as error:
         raise ValueError(f"{error.object[error.start : error.end]!r} cannot be written in {encoding}") from error
+
+
+def read_cells(
+    content: bytes, rows: Sequence[int], lines: Sequence[int], column: int, separator: str, encoding: str
+) -> list[str]:
+    """Read a column of some rows of a CSV file as it is written, with quotes.
+
+    Parameters
+    ----------
+    content : bytes
+        The file, not compressed.
+    rows : sequence of int
+        The rows, from 0.
+    lines, column, separator, encoding
+        As for `replace_cells`.
+
+    Returns
+    -------
+    list of str
+        What `replace_cells` writes back where it is told that this is how cells are written.
+    """
+    pieces = _split(content, _name_exactly(content, encoding))
+    found = []
+    for row in rows:
+        first, end = _find_record(row, lines, len(pieces))
+        record = "".join(pieces[first:end])
+        start, stop = _find_cell(record, column, separator)
+        found.append(record[start:stop])
+    return found
+
+
+def _split(content: bytes, encoding: str) -> list[str]:
+    """Return the lines of a file with their ends."""
+    text = content.decode(encoding)
+    if text.encode(encoding) != content:
+        raise ValueError(f"in {encoding} it would not stay the same byte for byte: save the file as UTF-8 first")
+    return list(io.StringIO(text, newline=""))  # A line ends with \r or \n and with no other character.
+
+
+def _find_record(row: int, lines: Sequence[int], n_lines: int) -> tuple[int, int]:
+    """Return the lines, from 0, on which a row begins and the next one does."""
+    return int(lines[row]) - 1, int(lines[row + 1]) - 1 if row + 1 < len(lines) else n_lines
 
 
 def _name_exactly(content: bytes, encoding: str) -> str:
@@ -103,7 +148,26 @@ def _read_cell(text: str, separator: str) -> str:
     return "".join(next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), []))
 
 
-def _write_cell(text: str, old: str, separator: str) -> str:
-    """Write text as a cell, in quotes where the old cell was or where it must be."""
+def quote_cell(text: str, separator: str, *, was_quoted: bool = False) -> str:
+    """Write text as a cell of a CSV file.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    separator : str
+        What is between cells.
+    was_quoted : bool, default False
+        Whether it gets quotes even where it needs none.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> quote_cell("yes", ";"), quote_cell("yes; no", ";")
+    ('yes', '"yes; no"')
+    """
     is_plain = not re.search(f'[{re.escape(separator)}"\r\n]', text) and text == text.strip()
-    return text if is_plain and not old.startswith('"') else '"' + text.replace('"', '""') + '"'
+    return text if is_plain and not was_quoted else '"' + text.replace('"', '""') + '"'

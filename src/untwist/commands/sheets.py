@@ -33,7 +33,7 @@ from untwist.commands.kinds import (
     refuse_unwritable,
 )
 from untwist.commands.names import find_unnamed, name_columns
-from untwist.commands.rewriting import replace_cells
+from untwist.commands.rewriting import quote_cell, read_cells, replace_cells
 from untwist.commands.workbooks import read_workbook
 from untwist.data.arrow_files import (
     UNNAMED_INDEX,
@@ -186,7 +186,9 @@ class Sheet:
         """What a number of `lines` counts: "line" in a CSV file, else "row"."""
         return "line" if self.has_lines else "row"
 
-    def replace_labels(self, label: str, rows: NDArray[np.intp], values: Iterable[Any]) -> bytes:
+    def replace_labels(
+        self, label: str, rows: NDArray[np.intp], values: Iterable[Any], *, as_written: bool = False
+    ) -> bytes:
         """Write the file again, with other labels in some rows and nothing else changed.
 
         Parameters
@@ -197,6 +199,8 @@ class Sheet:
             The rows to change, from 0.
         values : iterable
             The new label of each of them.
+        as_written : bool, default False
+            Whether labels are texts of `read_labels_as_written`, and become cells of a CSV file as they are.
 
         Returns
         -------
@@ -209,16 +213,43 @@ class Sheet:
             labels.iloc[list(new)] = list(new.values())
             copy = self._call_as_file(self.frame.assign(**{label: labels}))
             return bytes(copy.to_csv(index=False).encode())
-        return self._rewrite_csv(label, new) if self.separator is not None else self._rewrite_arrow(label, new)
+        if self.separator is None:
+            return self._rewrite_arrow(label, new)
+        return self._rewrite_csv(label, new, as_written)
 
-    def _rewrite_csv(self, label: str, new: dict[int, Any]) -> bytes:
+    def read_labels_as_written(self, label: str, rows: NDArray[np.intp]) -> list[str]:
+        """Read labels as the file, or of a spreadsheet its copy, has them: of CSV with quotes and all.
+
+        Parameters
+        ----------
+        label : str
+            The column of the labels.
+        rows : array of int
+            The rows, from 0.
+
+        Returns
+        -------
+        list of str
+        """
+        if self.rows is not None:
+            return [quote_cell(str(value), ",") for value in self.frame[label].iloc[rows]]
+        if self.separator is None:
+            values = _read_arrow(self.path)[label].to_pylist()
+            return [str(values[row]) for row in rows.tolist()]
+        column = list(self.frame.columns).index(label)
+        with _open(self.path) as file, _allow_any_length():
+            return read_cells(file.read(), rows.tolist(), self.lines.tolist(), column, self.separator, self.encoding)
+
+    def _rewrite_csv(self, label: str, new: dict[int, Any], as_written: bool) -> bytes:
         with _open(self.path) as file:
             content = file.read()
         column = list(self.frame.columns).index(label)
         texts = {row: (str(self.frame.iat[row, column]), str(value)) for row, value in new.items()}
         self._check_lines(new)
         with _allow_any_length():
-            return replace_cells(content, texts, self.lines.tolist(), column, self.separator or ",", self.encoding)
+            lines = self.lines.tolist()
+            separator = self.separator or ","
+            return replace_cells(content, texts, lines, column, separator, self.encoding, as_written=as_written)
 
     def _check_lines(self, rows: Iterable[int]) -> None:
         """Raise a ValueError where rows that are to be changed are not on the lines that they are thought to be on."""

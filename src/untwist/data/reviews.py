@@ -32,12 +32,15 @@ class ReviewedRows:
     knows_given : bool
         Whether `given` are the labels before the review indeed; otherwise these are not known of reviewed rows, and
         `given` is the same as `labels`.
+    n_skipped : int, default 0
+        How many rows a person looked at and could not decide on: they are as if nobody had looked.
     """
 
     is_reviewed: NDArray[np.bool_]
     given: NDArray[np.uint32]
     labels: NDArray[np.uint32]
     knows_given: bool
+    n_skipped: int = 0
 
     def restore(self, labels: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Return the labels before the review.
@@ -69,7 +72,7 @@ class Review:
         Whether the label of each row is known to be right.
     given, labels : arrays
         The labels of all rows before and after the review.
-    knows_given : bool
+    knows_given, n_skipped
         As in `ReviewedRows`.
     """
 
@@ -77,6 +80,7 @@ class Review:
     given: NDArray[Any]
     labels: NDArray[Any]
     knows_given: bool
+    n_skipped: int = 0
 
     def encode(self, classes: NDArray[Any]) -> ReviewedRows:
         """Return the same with labels as indices of classes.
@@ -99,7 +103,7 @@ class Review:
                 "needs rows to be learned from"
             )
         given, labels = (np.searchsorted(classes, one).astype(np.uint32) for one in (self.given, self.labels))
-        return ReviewedRows(self.is_reviewed, given, labels, self.knows_given)
+        return ReviewedRows(self.is_reviewed, given, labels, self.knows_given, self.n_skipped)
 
 
 def read_review(reviewed: Any, X: Any, y: Any) -> Review:
@@ -154,7 +158,8 @@ def read_review(reviewed: Any, X: Any, y: Any) -> Review:
             f"row {row} of y is {str(labels[row])!r:.40}, but it was {str(before[row])!r:.40} when it was reviewed, "
             f"and {str(after[row])!r:.40} was decided on"
         )
-    return Review(is_reviewed, before, after, knows_given=True)
+    n_skipped = int(np.count_nonzero(~decisions.reviewed))
+    return Review(is_reviewed, before, after, knows_given=True, n_skipped=n_skipped)
 
 
 def _read_mask(reviewed: Any, n_rows: int) -> NDArray[np.bool_]:

@@ -1,4 +1,7 @@
-"""Files of decisions about labels: a CSV that a spreadsheet can open, change and save without harm."""
+"""Files of decisions about labels, and files that take changed labels back.
+
+Both are CSV that a spreadsheet can open, change and save without harm.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ import csv
 import io
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from untwist.data.decisions import RELABEL, Decisions
 from untwist.files.whole_files import write_whole
@@ -17,12 +22,15 @@ from untwist.text import for_spreadsheet
 
 __all__ = [
     "HEADER",
+    "Undo",
     "format_decisions",
     "format_line",
     "parse_decisions",
     "read_decisions",
+    "read_undo",
     "write_decisions",
     "write_text",
+    "write_undo",
 ]
 
 #: The columns of the file.
@@ -31,6 +39,35 @@ COLUMNS = ("row", "line", "given", "decision", "label", "note", "decided_at", "f
 HEADER = ",".join(COLUMNS) + "\r\n"
 #: Columns that a file may lack.
 OPTIONAL = {"line", "note", "decided_at"}
+#: The columns of a file that takes labels back.
+UNDO_COLUMNS = ("row", "line", "label", "before", "fingerprint")
+#: What a fingerprint looks like.
+FINGERPRINT = re.compile("[0-9a-f]{16}-[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, eq=False)
+class Undo:
+    """What takes changed labels of a file back.
+
+    Parameters
+    ----------
+    rows : array of int
+        The position of each row whose label was changed, from 0.
+    lines : list of str
+        Where each is in the file, for people.
+    labels : list of str
+        The label that each row has now.
+    before : list of str
+        The label that it had, as the file had it: the cell of a CSV file with its quotes.
+    fingerprint : str
+        That of the table in the file, with the labels that it has now.
+    """
+
+    rows: NDArray[np.intp]
+    lines: list[str]
+    labels: list[str]
+    before: list[str]
+    fingerprint: str
 
 
 def write_decisions(path: str | os.PathLike[str], decisions: Decisions) -> None:
@@ -73,15 +110,18 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     Decisions
         Rows and text; labels are text as well.
     """
-    content = Path(path).read_bytes()
     try:
-        text = content.decode("utf-8-sig", "surrogatepass")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text: save it as CSV UTF-8") from error
-    try:
-        return parse_decisions(text)
+        return parse_decisions(_read_text(path))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def _read_text(path: str | os.PathLike[str]) -> str:
+    content = Path(path).read_bytes()
+    try:
+        return content.decode("utf-8-sig", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise ValueError("this is not UTF-8 text: save it as CSV UTF-8") from error
 
 
 def format_decisions(decisions: Decisions) -> str:
@@ -142,6 +182,8 @@ def parse_decisions(text: str) -> Decisions:
     Decisions
     """
     names, lines = _split(text)
+    if set(UNDO_COLUMNS) <= set(names):
+        raise ValueError("it takes changed labels back, and holds no decisions: untwist apply --undo is for it")
     if missing := [name for name in COLUMNS if name not in names and name not in OPTIONAL]:
         raise ValueError(
             f"there is no column {missing[0]!r}: this is no file of decisions, or it has lost its first line"
@@ -168,6 +210,58 @@ def parse_decisions(text: str) -> Decisions:
         lines=_as_text(cells["line"]),
         decided_at=_as_text(cells["decided_at"]),
     )
+
+
+def write_undo(path: str | os.PathLike[str], undo: Undo) -> None:
+    """Write a file that takes labels back; it is there whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    undo : Undo
+        What was changed.
+    """
+    cells = zip(undo.rows.tolist(), undo.lines, undo.labels, undo.before, strict=True)
+    lines = [format_line(*one, undo.fingerprint) for one in cells]
+    write_text(path, "".join([format_line(*UNDO_COLUMNS), *lines]))
+
+
+def read_undo(path: str | os.PathLike[str]) -> Undo:
+    """Read a file of `write_undo`.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Undo
+    """
+    try:
+        names, lines = _split(_read_text(path))
+        if any(name not in names for name in UNDO_COLUMNS):
+            raise ValueError(
+                "it takes no labels back: the file that does is beside the one with changed labels, and .undo follows "
+                "its name"
+            )
+        cells: dict[str, list[str]] = {name: [] for name in UNDO_COLUMNS}
+        for number, line in lines:
+            if len(line) != len(names):
+                raise ValueError(f"line {number} has {len(line)} cells, not {len(names)}")
+            found = dict(zip(names, map(_unprotect, line), strict=True))
+            for name in UNDO_COLUMNS:
+                cells[name].append(found[name])
+        marks = {one.strip() for one in cells["fingerprint"]}
+        if len(marks) != 1 or not FINGERPRINT.fullmatch(min(marks)):
+            raise ValueError("it must have rows, all with one fingerprint of two times 16 hexadecimal digits")
+        rows = np.array([_read_row(one) for one in cells["row"]], dtype=np.intp)
+        if len(np.unique(rows)) < len(rows):
+            raise ValueError("a row is in it twice")
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return Undo(rows, cells["line"], cells["label"], cells["before"], min(marks))
 
 
 def _split(text: str) -> tuple[list[str], list[tuple[int, list[str]]]]:

@@ -7,8 +7,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from untwist.audit.findings import Findings, count_finds
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason, describe_value
@@ -252,7 +250,7 @@ def _write_expectation(findings: Findings) -> str:
     ]
     chart = charts.draw_finds(
         findings.expected_finds,
-        count_finds(audit, np.arange(len(audit.given))) / audit.n_judged,
+        count_finds(audit, audit.ranking) / len(audit.ranking),
         len(suspects),
         f"Wrong labels expected to be found by a review: {up_to}{finds[-1]:,.0f} among {len(suspects):,} rows",
     )

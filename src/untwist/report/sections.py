@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from untwist.audit.findings import MOST_TRAINED_AGAIN, Findings, TrainingFacts, count_finds
 from untwist.audit.labels import LabelAudit
+from untwist.audit.reviewed import ReviewOutcome
 from untwist.audit.slices import Slice
 from untwist.data.twins import HOW_MANY_UNKNOWN, NOTHING_KNOWN
 from untwist.display import format_probability
@@ -86,6 +87,7 @@ def write_summary(findings: Findings, row_name: str) -> str:
     columns = f", {len(findings.column_names):,} columns" if findings.column_names else ""
     tiles = [
         ("labels judged", f"{n:,}", f"{len(audit.classes)} classes{columns}"),
+        *_count_reviewed(audit.review),
         wrong,
         ("to review", f"{len(suspects):,}", worth),
     ]
@@ -96,6 +98,7 @@ def write_summary(findings: Findings, row_name: str) -> str:
         picture = charts.draw_waffle((rate, low, high), described)
         figure = write_figure(picture, "A hundred labels. Full colour: wrong; faint: perhaps.")
     to_do = [
+        *_point_to_review(audit.review),
         *_point_to_judge(audit),
         *_point_to_sources(findings),
         *_point_to_slices(findings),
@@ -109,7 +112,36 @@ def write_summary(findings: Findings, row_name: str) -> str:
 
 
 def _write_headline(findings: Findings) -> tuple[str, str]:
-    """The answer, and the sentence that goes on from it."""
+    """The answer, and the sentence that goes on from it, with what a review found."""
+    review = findings.audit.review
+    number, words = _say_how_noisy(findings)
+    if review is None:
+        return number, words
+    reviewed = f" <b>{review.rows:,} rows are reviewed</b>: {review.decided}."
+    reviewed += f" {review.held[:1].upper()}{review.held[1:]}." if review.held else ""
+    if review.still_wrong and not findings.audit.noise.found:
+        of_all = words if number == "Uneven" else f"{number} {words}"
+        return f"{review.still_wrong:,} wrong", f"{reviewed.strip()} As for all labels: {of_all}"
+    left = f" {review.left[:1].upper()}{review.left[1:]}." if review.left else ""
+    return number, f"{words}{reviewed}{left}"
+
+
+def _count_reviewed(review: ReviewOutcome | None) -> list[tuple[str, str, str]]:
+    """The tile of what a review found, if there was one."""
+    return [] if review is None else [("reviewed", f"{review.rows:,}", review.decided)]
+
+
+def _point_to_review(review: ReviewOutcome | None) -> list[str]:
+    """That labels found wrong are to be changed, if the data still hold some."""
+    if review is None or not review.still_wrong:
+        return []
+    return [
+        f"Change what was decided: {review.held}, which count as wrong here. <code>untwist apply</code> changes them."
+    ]
+
+
+def _say_how_noisy(findings: Findings) -> tuple[str, str]:
+    """How many of the labels that the data hold are wrong, and how sure that is."""
     audit = findings.audit
     n = audit.n_judged
     hidden = audit.hidden_source
@@ -166,6 +198,7 @@ def _is_clean(findings: Findings) -> bool:
     """
     audit = findings.audit
     is_told = isinstance(audit.noise, MatrixUntwisting) or audit.noise.found or findings.is_uneven
+    is_told = is_told or (audit.review is not None and audit.review.still_wrong > 0)
     if is_told or audit.looks_in_sample or audit.twins is not None:
         return False
     return max(audit.noise.even_limit, audit.highest_share) < CLEAN_LIMIT
@@ -241,7 +274,8 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
     usable = "" if findings.training is None else " The model can be used as it is."
     if not len(suspects):
         if audit.noise.found or _is_clean(findings):
-            return [f"Nothing needs correcting: no label stands out as wrong.{usable}"]
+            nothing = "Nothing else" if audit.is_known_wrong.any() else "Nothing"
+            return [f"{nothing} needs correcting: no label stands out as wrong.{usable}"]
         return [
             f"No label can be called wrong with confidence, so none is listed.{usable}",
             "If labels are doubted all the same, ask for a number of rows: the 50 most doubtful ones, say.",
@@ -264,8 +298,13 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
         nearly_all = audit.expect_wrong(suspects[:k]) >= k - 0.5
         number = "nearly all" if nearly_all else f"{_say_how_many(audit, suspects[:k])} of"
         many = f"{number} the labels there are expected to be truly wrong"
+    unseen = []
+    if audit.why_not_corrected:
+        why = for_page(audit.why_not_corrected, MOST_ADVICE)
+        unseen = [f"Let no label be replaced that nobody has looked at (<code>--corrected</code>): {why}."]
     return [
         *again,
+        *unseen,
         f'Look at {first} of the <a href="#review">list</a>: {many}.',
         "Decide there: relabel what is wrong, keep what is right (hard cases are worth having), and save it all.",
         "<code>untwist apply</code> changes the labels that were decided on.",
@@ -291,6 +330,11 @@ def write_noise(findings: Findings) -> str:
     """
     audit = findings.audit
     parts = [f"<p>{_write_certainty(findings)}</p>"]
+    if audit.review is not None and audit.review.wrong:
+        parts.append(
+            "<p class=aside>By true class, and in the matrix, shares are those of the labels before the review. By "
+            "label they are those of the labels that the data hold.</p>"
+        )
     if not audit.tells_how_many:
         parts.append(
             f"<p>No share of wrong labels is told, of all or of one class: {HOW_MANY_UNKNOWN}, where wrong labels look "
@@ -321,11 +365,13 @@ def _write_rates(findings: Findings) -> str:
         x_words="share of wrong labels; shaded: all labels",
         band=audit.noise_rate,
     )
+    # A number that nobody should make is not shown.
+    n_columns = 3 if audit.why_not_corrected else 4
     lines = [
-        [for_page(labels[i], 40), f"{before[i]:,}", format_interval(shares[i]), f"{after[i]:,}"]
+        [for_page(labels[i], 40), f"{before[i]:,}", format_interval(shares[i]), f"{after[i]:,}"][:n_columns]
         for i in order[:MOST_LABELS]
     ]
-    table = write_table("Labels as given", ["label", "rows", "wrong", "rows, corrected"], lines)
+    table = write_table("Labels as given", ["label", "rows", "wrong", "rows, corrected"][:n_columns], lines)
     if len(labels) > MOST_BARS:
         which = f"All {len(labels)} labels" if len(labels) <= MOST_LABELS else f"{MOST_LABELS} of {len(labels)} labels"
         table = f"<details><summary>{which}</summary>{table}</details>"

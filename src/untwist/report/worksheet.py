@@ -154,7 +154,8 @@ def _collect_columns(
     kept_features = np.sort(by_importance[: MOST_COLUMNS - len(others)]).tolist()
     usual: list[UsualValues] = []
     if audit.encoder is not None:
-        usual = find_usual_values(audit.encoder, audit.numbers, audit.label_indices, suspects, kept_features)
+        known = np.searchsorted(audit.classes, audit.labels_after_review)
+        usual = find_usual_values(audit.encoder, audit.numbers, known, suspects, kept_features)
     columns: dict[str, dict[str, Any]] = {}
     for feature, one in zip(kept_features, usual, strict=True):
         name = feature_names[feature]
