@@ -221,7 +221,7 @@ def count_rounds_by_the_paper(alpha, step, agreement, steps, theta, epsilon):
     """
     M = max(abs(a) for a in agreement)
     gamma, zeta = mpf("inf"), mpf(0)
-    for _, before, after, weights, edge in steps:
+    for _, before, _after, weights, edge in steps:
         slopes = [reference.canonical_inverse(-(a * before), alpha) for a in agreement]  # These are -F'.
         edge_of_F = sum(w * a for w, a in zip(slopes, agreement, strict=True)) / len(agreement)
         zeta = max(zeta, abs(edge_of_F - edge) / abs(edge))

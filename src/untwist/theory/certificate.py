@@ -317,7 +317,7 @@ def certify(
     Certificate
         The constants of the run, and what the theorem says of every round.
     """
-    if isinstance(link, LogitLink) and link.loss.alpha > 1:
+    if isinstance(link, LogitLink) and link.loss != AlphaLoss(1.0):
         raise ValueError(f"link must have a convex margin loss for a certificate, got {link!r}")
     step_size = check_positive("step_size", step_size)
     first_margins = np.zeros(1) if start is None else check_numbers("start", start)
