@@ -27,11 +27,10 @@ import numpy as np
 
 from experiments import results
 from experiments.arena.rows import BINS, ArenaRow
+from reliability.fuzz_models import use_everywhere
 from untwist import PILBoostClassifier, _core, files
 from untwist.commands import blocks, columns, kinds, sheets
 from untwist.data import batches
-from untwist.explain import explain
-from untwist.export import to_code
 from untwist.files.decisions import HEADER, format_decisions, format_line, parse_decisions
 
 ROOT = Path(__file__).parent.parent
@@ -130,41 +129,7 @@ def use(content: bytes) -> None:
     except ValueError as error:
         assert "model file" in str(error), error
         return
-    rng = np.random.default_rng(0)
-    width = min(model.n_features_in_, 300)
-    if width < model.n_features_in_:
-        return
-    X: Any = np.where(rng.random((60, width)) < 0.1, np.nan, rng.normal(size=(60, width)) * 3)
-    X[:, : width // 2] = np.round(X[:, : width // 2])
-    if hasattr(model, "feature_names_in_"):
-        import pandas
-
-        X = pandas.DataFrame(X, columns=model.feature_names_in_)
-    model.n_jobs = 1
-    for rows in (X[:5], X):
-        try:
-            proba = model.predict_proba(rows)
-        except ValueError:
-            return  # text where the model wants text, names twice
-        assert proba.shape == (len(rows), len(model.classes_)), proba.shape
-        assert np.isfinite(proba).all(), "probabilities that are none"
-        assert ((proba >= 0) & (proba <= 1)).all(), "probabilities that are none"
-        assert np.isin(model.predict(rows), model.classes_).all(), "a class that is none"
-    for kind in ("paper", "gain", "splits"):
-        model.importances(kind)
-    str(model.noise_), str(getattr(model, "choice_", "")), repr(model)
-    assert files.loads(files.dumps(model)).n_iter_ == model.n_iter_
-    for language in ("c", "python"):
-        try:
-            to_code(model, language)
-        except ValueError:
-            break
-    if sum(map(len, model.model_.ensembles)) < 40:
-        try:
-            found = explain(model, X[:2], background=X[:5])
-        except ValueError:
-            return
-        assert np.isfinite(found.values).all(), "contributions that are none"
+    use_everywhere(model)
 
 
 def try_model_bytes(content: bytes) -> None:

@@ -656,6 +656,19 @@ def test_the_instruction_set_in_use_is_one_that_the_processor_has(capsys):
         assert known[found] in Path("/proc/cpuinfo").read_text()
 
 
+def test_inspect_of_very_many_columns_lists_those_that_trees_ask_for(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 6))
+    model = PILBoostClassifier(2.0, n_estimators=2, max_depth=1, random_state=0).fit(X, X[:, 4] > 0)
+    path = tmp_path / "wide.untwist"
+    save(model, path)
+    assert len(json.loads(untwist(capsys, "inspect", path, "--json")[1])["columns"]) == 6
+    monkeypatch.setattr(inspect, "MOST_COLUMNS", 5)
+    assert [one["name"] for one in json.loads(untwist(capsys, "inspect", path, "--json")[1])["columns"]] == ["4"]
+    out = untwist(capsys, "inspect", path)[1]
+    assert out.endswith("  4  numbers          100.0%\n  no tree asks for the other columns, of 6\n")
+
+
 def test_inspect_tells_columns_classes_and_size(trained, capsys):
     status, out, _ = untwist(capsys, "inspect", "model.untwist")
     assert status == 0

@@ -4,6 +4,7 @@ import ctypes
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from helpers.learners import Plain
 from helpers.zoo import MODELS, SHARED, compute_boosted_scores, fit_model
 from untwist import PILBoostClassifier
-from untwist.export import numbers, onnx, probabilities, to_code, to_onnx, to_treelite, to_xgboost
+from untwist.boosting.ensemble import Ensemble
+from untwist.export import numbers, onnx, probabilities, scoring, to_code, to_onnx, to_treelite, to_xgboost
 
 ROUNDING = 1e-12  # Sums and functions come in another order; nothing else differs.
 
@@ -271,3 +273,71 @@ def test_onnx_labels_of_any_kind(classes):
     model = PILBoostClassifier(2.0, n_estimators=5, max_depth=2, n_jobs=1).fit(X, y)
     label, _, _ = run_in_onnx(model, X)
     assert label.tolist() == model.predict(X).tolist()
+
+
+# ---- thresholds, labels and columns at the ends of what there is ----
+
+
+def fit_with_infinite_thresholds():
+    """A model at whose first splits all that is not missing goes to one side, and rows with missing values."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 2))
+    X[:80, 0] = np.nan
+    y = np.isnan(X[:, 0]) ^ (X[:, 1] > 1)
+    model = PILBoostClassifier(2.0, n_estimators=4, max_depth=2, random_state=0).fit(X, y)
+    (ensemble,) = model.model_.ensembles
+    forest = ensemble.forest
+    roots = forest.offset[:-1]
+    threshold, missing_left = forest.threshold.copy(), forest.missing_left.copy()
+    threshold[roots[::2]], missing_left[roots[::2]] = -np.inf, 1
+    threshold[roots[1::2]], missing_left[roots[1::2]] = np.inf, 0
+    changed = Ensemble.from_forest(
+        replace(forest, threshold=threshold, missing_left=missing_left), ensemble.losses, ensemble.errors
+    )
+    model.model_ = replace(model.model_, ensembles=(changed,))
+    return model, X
+
+
+def test_infinite_thresholds_of_either_sign_are_numbers_in_python():
+    """A threshold of minus infinity was the name -inf, which Python and C do not know."""
+    model, X = fit_with_infinite_thresholds()
+    np.testing.assert_allclose(run_in_python(model, X), model.predict_proba(X), rtol=0, atol=ROUNDING)
+
+
+@needs_gcc
+def test_infinite_thresholds_of_either_sign_are_numbers_in_c(tmp_path):
+    model, X = fit_with_infinite_thresholds()
+    np.testing.assert_allclose(run_in_c(model, X, tmp_path), model.predict_proba(X), rtol=0, atol=ROUNDING)
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore")
+def test_infinite_thresholds_of_either_sign_are_exported_everywhere():
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("treelite")
+    model, X = fit_with_infinite_thresholds()
+    np.testing.assert_allclose(run_in_onnx(model, X)[1], model.predict_proba(X), rtol=0, atol=ROUNDING)
+    scores = run_in_treelite(model, X)
+    np.testing.assert_allclose(probabilities(model, scores), model.predict_proba(X), rtol=0, atol=ROUNDING)
+
+
+def test_labels_beyond_what_onnx_holds_are_refused():
+    """They came out negative."""
+    classes = np.array([1, 2**63], dtype=np.uint64)
+    with pytest.raises(ValueError, match=r"below 2\^63, got 9223372036854775808"):
+        onnx._make_labels(classes)
+    assert onnx._make_labels(classes - np.uint64(1)).tolist() == [0, 2**63 - 1]
+
+
+def test_columns_that_no_tree_asks_for_are_not_described_where_there_are_very_many(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 6))
+    model = PILBoostClassifier(2.0, n_estimators=2, max_depth=1, random_state=0).fit(X, X[:, 4] > 0)
+    all_lines = [f"# {column:>3}: a number" for column in range(6)]
+    assert [line for line in to_code(model, "python").splitlines() if "a number" in line] == all_lines
+    monkeypatch.setattr(scoring, "MOST_COLUMNS", 5)
+    lines = to_code(model, "python").splitlines()
+    assert [line for line in lines if "number" in line and line.startswith("#   ")] == [
+        all_lines[4],
+        "#   all other columns, of 6: numbers that do not matter",
+    ]

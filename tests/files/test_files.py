@@ -877,9 +877,15 @@ def test_what_is_said_beside_the_arrays_of_sources_is_checked(contents):
     assert_refused(
         change(header, untwists=False), data, "where there are sources, posteriors of all classes are untwist"
     )
-    assert_refused(
-        change(header, noise={**header["noise"], "n_classes": 3}), data, "where there are sources, posteriors of all"
-    )
+
+
+def test_noise_is_that_of_the_classes_of_the_model(contents):
+    """A matrix of so many classes would be made of two rates."""
+    header, data = take_apart(contents["given"])
+    for count in (3, 2**31):
+        assert_refused(
+            change(header, noise={**header["noise"], "n_classes": count}), data, "noise is that of the classes"
+        )
 
 
 # What only the fourth format holds

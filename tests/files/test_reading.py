@@ -1,47 +1,15 @@
 """The limits of what a model file may say, one by one: what lies at a limit is read, what lies beyond it is refused."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from helpers.file_arrays import Arrays, above, below, refuses
 from untwist.files import reading, writing
 from untwist.files.layout import MATRIX_ARRAYS, SOURCE_ARRAYS
-from untwist.files.values import ArrayReader
 from untwist.noise import MenonEstimate, Untwisting
 from untwist.noise.matrix import MatrixUntwisting
-
-
-class Arrays:
-    """Arrays as a file would hold them: `put` returns the number of one, `make_reader` reads all of them."""
-
-    def __init__(self):
-        self.table = []
-        self.parts = []
-
-    def put(self, values, kind="<f8"):
-        array = np.asarray(values, dtype=kind)
-        offset = sum(map(len, self.parts))
-        self.parts.append(array.tobytes())
-        self.table.append([kind, array.size, offset])
-        return len(self.table) - 1
-
-    def make_reader(self):
-        return ArrayReader(self.table, memoryview(b"".join(self.parts)))
-
-
-def above(value):
-    return float(np.nextafter(value, math.inf))
-
-
-def below(value):
-    return float(np.nextafter(value, -math.inf))
-
-
-def refuses(message):
-    return pytest.raises(ValueError, match=f"not so: {message}")
-
 
 # ---- columns ----
 
@@ -88,7 +56,7 @@ def test_readings_are_of_columns_that_are_there():
 
 def read_columns(n_scores=1, **about):
     about = {"count": 2, "names": None, "categories": []} | about
-    return reading._read_columns(about, n_scores, None, ArrayReader([], memoryview(b"")))
+    return reading._read_columns(about, n_scores, None, Arrays().make_reader())
 
 
 def test_columns_are_counted_named_and_bounded():
@@ -200,13 +168,21 @@ def test_class_weights_have_finite_ratios():
 def test_each_row_held_out_has_a_share():
     arrays = Arrays()
     about = [arrays.put([4, 7], "<i8"), arrays.put([0.5, 1.0])]
-    rows, shares = reading._read_held_out(about, arrays.make_reader())
+    rows, shares = reading._read_held_out(about, arrays.make_reader(), 8)
     assert (rows.tolist(), rows.dtype, shares.tolist()) == ([4, 7], np.intp, [0.5, 1.0])
     for held_out, message in [([0.5], "each row held out has a share"), ([0.5, -0.1], "numbers are finite and at")]:
         arrays = Arrays()
         about = [arrays.put([4, 7], "<i8"), arrays.put(held_out)]
         with refuses(message):
-            reading._read_held_out(about, arrays.make_reader())
+            reading._read_held_out(about, arrays.make_reader(), 8)
+
+
+@pytest.mark.parametrize("row", [-1, 8])
+def test_rows_held_out_are_rows_of_the_training(row):
+    arrays = Arrays()
+    about = [arrays.put([4, row], "<i8"), arrays.put([0.5, 1.0])]
+    with refuses("rows held out are rows of the training"):
+        reading._read_held_out(about, arrays.make_reader(), 8)
 
 
 def test_a_file_of_a_plain_fit_may_say_where_boosting_began():
@@ -275,6 +251,11 @@ def test_other_fields_of_noise_are_numbers_of_their_kind():
         ("uneven_limit", -1e-9),
         ("n_classes", 1),
         ("rate", "x"),
+        ("rate_neg", -1e-9),
+        ("rate_pos", above(1.0)),
+        ("rate", {"number": "nan"}),
+        ("interval_neg", {"tuple": [0.5, 0.25]}),
+        ("interval_pos", {"tuple": [0.5, {"number": "inf"}]}),
     ]:
         with pytest.raises(ValueError, match=r"."):
             read(name, odd)
@@ -303,8 +284,9 @@ def test_noise_of_two_classes_may_lie_on_its_limits():
     check_untwisting(bends=None)
     check_untwisting(scale=below(1e6), clearest=above(0.0))
     check_untwisting(clearest=below(0.5), scale=above(0.0))
+    check_untwisting(offset=-below(1e6))
     many = {name: [0.25] * 512 for name in OF_PAIRS}
-    check_untwisting(**many)
+    check_untwisting(**many | {"weights": [1.0 / 512] * 512})
 
 
 @pytest.mark.parametrize(
@@ -317,6 +299,7 @@ def test_noise_of_two_classes_may_lie_on_its_limits():
             "there is a weight",
         ),
         ({"weights": [1.0, 0.0]}, "weights of rates are positive"),
+        ({"weights": [0.5, 0.5 + 1e-8]}, "weights of rates sum to one"),
         ({"rates_pos": [0.2, 0.5]}, "rates sum to less than one"),
         ({"clearest": 0.0}, "the clearest posterior lies in"),
         ({"clearest": 0.5}, "the clearest posterior lies in"),
@@ -324,6 +307,7 @@ def test_noise_of_two_classes_may_lie_on_its_limits():
         ({"scale": math.inf}, "the calibration is finite"),
         ({"offset": math.inf}, "the calibration is finite"),
         ({"offset": math.nan}, "the calibration is finite"),
+        ({"offset": -1e6}, "the offset of the calibration is below"),
         ({"scale": 1e6}, "the scale of the calibration is below"),
         ({"slopes": [2.0, 1e3]}, "slopes are below"),
         ({"bends": [above(2.0), 0.0]}, "clean posteriors rise"),
@@ -455,93 +439,3 @@ def test_sources_may_lie_on_their_limits():
 def test_sources_beyond_their_limits_are_refused(changes, message):
     with refuses(message):
         read_sources(**changes)
-
-
-# ---- trees ----
-
-
-def make_chain(depth):
-    """Return a tree that splits its left child `depth` times, after a leaf that is a tree by itself."""
-    feature, left = [-1], [0]
-    for level in range(depth):
-        feature += [0, -1] if level else [0]
-        left += [2 * level + 1, 0] if level else [1]
-    feature += [-1, -1] if depth else [-1]
-    left += [0, 0] if depth else [0]
-    # Children stand side by side: the left one splits, the right one is a leaf.
-    return SimpleNamespace(feature=np.array(feature), left=np.array(left), offset=np.array([0, 1, len(feature)]))
-
-
-@pytest.mark.parametrize("depth", [0, 1, 2, 5])
-def test_depth_is_the_longest_way_down(depth):
-    assert reading._find_depth(make_chain(depth)) == depth
-
-
-def test_depth_is_that_of_the_right_child_too():
-    tree = SimpleNamespace(
-        feature=np.array([0, -1, 0, -1, -1]), left=np.array([1, 0, 3, 0, 0]), offset=np.array([0, 5])
-    )
-    assert reading._find_depth(tree) == 2
-    none = SimpleNamespace(feature=np.zeros(0, int), left=np.zeros(0, int), offset=np.array([0]))
-    assert reading._find_depth(none) == 0
-
-
-def read_chain(depth, **changes):
-    """Return the ensemble of a file with the trees of `make_chain`."""
-    tree, arrays = make_chain(depth), Arrays()
-    n_nodes = len(tree.feature)
-    values = {name: np.zeros(n_nodes) for name in ("threshold", "value", "gain")}
-    values |= {"feature": tree.feature, "left": tree.left, "offset": tree.offset, "set": np.full(n_nodes, -1)}
-    values |= {"missing_left": np.zeros(n_nodes), "edge": [0.5, 0.25], "leverage": [2.0, 1.0], "codes": []}
-    kinds = {"feature": "<i4", "left": "<i4", "set": "<i4", "offset": "<i8", "missing_left": "|u1", "codes": "<u8"}
-    about = {
-        name: arrays.put(one, kinds.get(name, "<f8")) for name, one in (values | changes).items() if name != "start"
-    }
-    about |= {"losses": arrays.put([0.5]), "errors": arrays.put([0.25])}
-    about |= {"start": changes["start"]} if "start" in changes else {}
-    return reading._read_ensemble(about, arrays.make_reader(), 1)
-
-
-def test_trees_are_no_deeper_than_60_splits():
-    ensemble = read_chain(60, start=-1e100)
-    assert (len(ensemble), ensemble.start, ensemble.forest.n_features) == (2, -1e100, 1)
-    assert (ensemble.losses.tolist(), ensemble.errors.tolist()) == ([0.5], [0.25])
-    assert read_chain(1).start == 0.0
-    with refuses("trees are no deeper than 60"):
-        read_chain(61)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"value": [0.0, 0.0, 1e100, 0.0]}, "scores are finite"),
-        ({"value": [0.0, 0.0, -1e100, 0.0]}, "scores are finite"),
-        ({"value": [math.nan, 0.0, 0.0, 0.0]}, "numbers are finite"),
-        ({"gain": [math.inf, 0.0, 0.0, 0.0]}, "numbers are finite"),
-        ({"gain": [0.0] * 3}, "arrays of nodes are of one length"),
-        ({"threshold": [0.0] * 5}, "arrays of nodes are of one length"),
-        ({"edge": [0.5]}, "arrays of trees are of one length"),
-        ({"leverage": [0.5] * 3}, "arrays of trees are of one length"),
-        ({"edge": [], "leverage": [], "offset": [0]}, "arrays of trees are of one length"),
-        ({"codes": [0] * 3}, "a set is 4 words"),
-        ({"start": above(1e100)}, ".* lies in"),
-    ],
-    ids=str,
-)
-def test_trees_that_make_no_sense_are_refused(changes, message):
-    with refuses(message):
-        read_chain(1, **changes)
-
-
-def test_values_of_leaves_go_to_their_nodes_and_splits_have_zeros():
-    feature = np.array([0, -1, -1, -1], dtype=np.int32)  # A tree with a split, and a leaf that is a tree by itself.
-    spread = reading._spread_leaves(np.arange(1.0, 10.0), feature, 2, 3)
-    np.testing.assert_array_equal(spread, [[0, 0, 0], [1, 2, 3], [4, 5, 6], [7, 8, 9]])
-    for n_values, n_trees, message in [
-        (9, 1, "a tree has one leaf more than splits"),
-        (9, 3, "a tree has one leaf more than splits"),
-        (8, 2, "a leaf has a value for each class"),
-        (10, 2, "a leaf has a value for each class"),
-    ]:
-        with refuses(message):
-            reading._spread_leaves(np.zeros(n_values), feature, n_trees, 3)

@@ -3,13 +3,16 @@
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
+from mpmath import mpf
 from sklearn.tree import DecisionTreeRegressor
 
+from helpers import reference
 from untwist.boosting.algorithm import Round, pilboost
-from untwist.links import CanonicalLink, ClippedLink, default_step_size
-from untwist.losses import AlphaLoss, FocalLoss, LogLoss, MatusitaLoss, SquareLoss
+from untwist.links import CanonicalLink, ClippedLink, LogitLink, default_step_size
+from untwist.losses import AlphaLoss, FocalLoss, LogLoss, MatusitaLoss, SquareLoss, SuperLoss
 from untwist.theory.certificate import MET, NOT_APPLICABLE, VIOLATED, StepCondition, certify, step_condition
 
 
@@ -200,6 +203,73 @@ def test_margin_bound_of_the_second_part():
     assert certificate.implied.rounds_for(0.5, 1e-200) == math.inf
 
 
+def boost_by_the_paper(alpha, step, agreement, rounds=4):
+    """Boost one hypothesis again and again as Algorithm "cboost" says, by the clipped link in 80 digits."""
+    steps, leverage = [], mpf(0)
+    for index in range(rounds):
+        weights = [reference.clipped_inverse(-(a * leverage), alpha) for a in agreement]
+        edge = sum(w * a for w, a in zip(weights, agreement, strict=True)) / len(agreement)
+        before, leverage = leverage, leverage + step * edge
+        steps.append((index, before, leverage, weights, edge))
+    return steps
+
+
+def count_rounds_by_the_paper(alpha, step, agreement, steps, theta, epsilon):
+    """T >= Q(F) * (F(0) - (1-eps) * inf F - eps * F(theta)) / (eps * f~(-theta))^2, for the surrogate F, inf F = 0.
+
+    The weight f~ is that of PILBoost (Step 2.1), the clipped link's; F'' is largest at 0 for these alphas.
+    """
+    M = max(abs(a) for a in agreement)
+    gamma, zeta = mpf("inf"), mpf(0)
+    for _, before, _after, weights, edge in steps:
+        slopes = [reference.canonical_inverse(-(a * before), alpha) for a in agreement]  # These are -F'.
+        edge_of_F = sum(w * a for w, a in zip(slopes, agreement, strict=True)) / len(agreement)
+        zeta = max(zeta, abs(edge_of_F - edge) / abs(edge))
+        gamma = min(gamma, abs(edge) / (sum(weights) / len(weights) * M))
+    curvature = mpf(2) ** (-1 - 1 / mpf(alpha)) / mpf(alpha)
+    for share in range(9):
+        margin = share * M * steps[-1][2] / 8
+        assert mpmath.diff(lambda z: reference.canonical_inverse(z, alpha), -margin) <= curvature * (1 + mpf(10) ** -20)
+    pi = abs(step * curvature * M**2 / (1 - zeta) - 1)
+    Q = 2 * curvature / (gamma**2 * (1 - zeta) ** 2 * (1 - pi**2))
+    gap = reference.surrogate(0, alpha) - epsilon * reference.surrogate(theta, alpha)
+    return float(Q * gap / (epsilon * reference.clipped_inverse(-theta, alpha)) ** 2)
+
+
+@pytest.mark.parametrize(("alpha", "theta"), [(1.1, 3), (1.5, 2), (1.5, 0)])
+def test_rounds_for_a_margin_are_those_of_the_paper(alpha, theta):
+    """The second part of Theorem "genBOOST" divides by the weight of the link that was boosted, not by that of F."""
+    step, agreement = mpf(1), [mpf("0.75"), mpf("0.5"), mpf("0.75"), mpf("-0.25")]
+    steps = boost_by_the_paper(alpha, step, agreement)
+    rounds = [
+        Round(
+            index,
+            None,
+            float(edge),
+            float(step * edge),
+            np.array(weights, float),
+            np.array(agreement, float),
+            np.array([a * after for a in agreement], float),
+        )
+        for index, _, after, weights, edge in steps
+    ]
+    found = certify(rounds, ClippedLink(AlphaLoss(alpha)), float(step)).exact
+    needed = count_rounds_by_the_paper(alpha, step, agreement, steps, theta, mpf("0.5"))
+    assert 0 < needed < math.inf
+    assert found.rounds_for(theta, 0.5) == pytest.approx(needed, rel=1e-8)
+
+
+def test_a_loss_that_falls_below_zero_has_that_infimum():
+    """The Super Loss shifts the extremes: inf F is what it costs to be right for sure, and not 0."""
+    loss = SuperLoss(LogLoss(), 0.5, 1.0)
+    link = CanonicalLink(loss)
+    found = certify([make_round([0.3, 0.1], edge=0.3, agreement=0.6, step=0.5)], link, 0.5).exact
+    assert found.infimum == pytest.approx(float(loss.partial_pos(1.0)), rel=1e-12)
+    assert found.infimum < -0.5
+    gap = found.first_risk - 0.75 * float(loss.partial_pos(1.0)) - 0.25 * float(link.margin_loss(0.2))
+    assert found.rounds_for(0.2, 0.25) == pytest.approx(found.Q * gap / (0.25 * float(link.inverse(-0.2))) ** 2)
+
+
 def test_summary_is_plain_text():
     link, step = ClippedLink(AlphaLoss(4.0)), 8.0
     text = str(certify(boost_rounds(link, step), link, step))
@@ -238,6 +308,7 @@ def test_what_o2_says_of_the_default_step(alpha, holds):
             lambda: certify(boost_rounds(LINKS[4], 1.0, rounds=2), LINKS[4], 1.0, sample_weight=[1.0]),
             "weights must be 200 numbers",
         ),
+        (lambda: certify([], LogitLink(AlphaLoss(4.0)), 1.0), "must have a convex margin loss"),
         (lambda: certify([], LINKS[0], 0.0), "step_size must be a number > 0"),
         (lambda: step_condition(LINKS[0], -1.0), "step_size must be a number > 0"),
         (

@@ -1221,18 +1221,21 @@ def test_theorem_genBOOST_risk(link):
 @pytest.mark.parametrize("link", LINKS, ids=repr)
 @pytest.mark.thinned(3)
 def test_theorem_genBOOST_margins(link):
-    """After T >= Q*(F(0) - (1-eps)*inf F - eps*F(theta))/(eps*f(-theta))^2 rounds, P[margin <= theta] <= eps at one."""
-    checked = 0
+    """After T >= Q*(F(0) - (1-eps)*inf F - eps*F(theta))/(eps*f~(-theta))^2 rounds, P[margin <= theta] <= eps at one.
+    The weight f~ is that of the link boosted with, whatever the loss F; inf F is 0."""
+    checked, alpha, is_clipped = 0, link.loss.alpha, isinstance(link, ClippedLink)
     rounds, certificate = fit(link, 1.0, 60, depth=5)
-    for surrogate in (certificate.exact, certificate.implied):
+    boosted = exact.clipped_inverse if is_clipped else exact.canonical_inverse
+    implied = exact.implied_margin_loss if is_clipped else exact.surrogate
+    for surrogate, margin_loss in ((certificate.exact, exact.surrogate), (certificate.implied, implied)):
         for theta in (0.0, 0.1, 0.3):
             for epsilon in (0.5, 0.7, 0.9, 1.0):
                 needed = surrogate.rounds_for(theta, epsilon)
-                # The infimum of F is 0.
-                gap = surrogate.first_risk - epsilon * float(surrogate.link.margin_loss(theta))
                 if math.isfinite(surrogate.Q):
-                    weight = float(surrogate.link.inverse(-theta))
-                    assert needed == pytest.approx(max(0.0, surrogate.Q * gap / (epsilon * weight) ** 2), rel=1e-12)
+                    gap = margin_loss(0, alpha) - mpf(epsilon) * margin_loss(theta, alpha)
+                    weight = boosted(-mpf(theta), alpha)
+                    promised = max(0.0, float(surrogate.Q * gap / (mpf(epsilon) * weight) ** 2))
+                    assert needed == pytest.approx(promised, rel=1e-9, abs=1e-9)
                 if needed <= len(rounds):
                     shares = [float(np.mean(one.margins <= theta)) for one in rounds[: math.ceil(needed)]]
                     assert min([1.0, *shares]) <= epsilon

@@ -10,13 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from untwist.commands.columns import (
-    check_roles,
-    count_infinite,
-    decide_column,
-    describe_infinite,
-    read_labels,
-)
+from untwist.arguments import Array
+from untwist.classifier import PILBoostClassifier
+from untwist.commands.columns import check_roles, count_infinite, decide_column, describe_infinite, read_labels
 from untwist.commands.row_names import describe_place
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import (
@@ -38,6 +34,8 @@ __all__ = ["main"]
 
 #: The sources that are listed, at most, the noisiest first; --json has them all.
 MOST_SOURCES = 10
+#: Of a model with more columns than this, without names, only those that trees ask for are listed.
+MOST_COLUMNS = 10_000
 #: Values of a column of a table that are shown.
 N_EXAMPLES = 3
 #: Letters of a value that are shown, at most.
@@ -172,9 +170,8 @@ def _inspect_model(options: argparse.Namespace) -> int:
     """Print columns, classes, settings, noise and size of a model."""
     model = load(options.file)
     about: dict[str, Any] = header(options.file.read_bytes())
-    names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
     importances = model.importances("gain")
-    schema = model.model_.encoder.schema
+    columns = _list_columns(model, importances)
     found = {
         "untwist": str(about.get("untwist", "?"))[:20],
         "bytes": options.file.stat().st_size,
@@ -186,10 +183,7 @@ def _inspect_model(options: argparse.Namespace) -> int:
         "near_twins": model.model_.has_twins,
         "matrix": find_matrix(model),
         "sources": list_sources(model),
-        "columns": [
-            {"name": name, "kind": _describe_kind(schema, i), "importance": share}
-            for i, (name, share) in enumerate(zip(names, importances.tolist(), strict=True))
-        ],
+        "columns": columns,
         "settings": model.get_params(deep=False) | {"callbacks": None},
     }
     if options.json:
@@ -204,11 +198,27 @@ def _inspect_model(options: argparse.Namespace) -> int:
         _print_sources(found["sources"])
     if hasattr(model, "choice_"):
         print_result(str(model.choice_))
-    width = max(map(len, names))
-    for i in np.argsort(-importances, kind="stable").tolist():
-        column: Any = found["columns"][i]
+    width = max((len(column["name"]) for column in columns), default=0)
+    for column in sorted(columns, key=lambda one: -one["importance"]):
         print_result(f"  {column['name']:<{width}}  {column['kind']:<16} {column['importance']:6.1%}")
+    if len(columns) < len(importances):
+        print_result(f"  no tree asks for the other columns, of {len(importances)}")
     return 0
+
+
+def _list_columns(model: PILBoostClassifier, importances: Array) -> list[dict[str, Any]]:
+    """Return name, kind and importance of each column; of very many without names only of those that matter."""
+    schema = model.model_.encoder.schema
+    has_names = hasattr(model, "feature_names_in_")
+    is_listed = np.full(len(importances), has_names or len(importances) <= MOST_COLUMNS) | (importances > 0)
+    return [
+        {
+            "name": str(model.feature_names_in_[i] if has_names else i),
+            "kind": _describe_kind(schema, i),
+            "importance": float(importances[i]),
+        }
+        for i in np.flatnonzero(is_listed).tolist()
+    ]
 
 
 def _describe_kind(schema: Schema, column: int) -> str:

@@ -174,15 +174,16 @@ class TableEncoder:
         if self._needs_no_check(X):
             return X
         estimator = self if estimator is None else self.stand_in_for(estimator)
+        names = None if self.feature_names is None else self.feature_labels
         if isinstance(X, Batches):
             _check_feature_names(estimator, X.head, reset=False)
             numbers: Any = X.encode(
                 self.schema,
-                lambda block, first_row: self.accepted_tables.check(block, estimator, self.feature_labels, first_row),
+                lambda block, first_row: self.accepted_tables.check(block, estimator, names, first_row),
             )
         else:
             _check_feature_names(estimator, X, reset=False)
-            numbers = self.accepted_tables.check(self.schema.encode(X), estimator, self.feature_labels)
+            numbers = self.accepted_tables.check(self.schema.encode(X), estimator, names)
         _check_n_features(estimator, numbers, reset=False)
         return numbers
 

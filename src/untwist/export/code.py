@@ -266,8 +266,8 @@ def _list_arrays(scoring: Scoring) -> dict[str, NDArray[Any]]:
         joined = joined.append(forest)
     root = joined.offset[:-1]
     is_leaf = joined.feature < 0
-    # A threshold is infinite where all that is not missing goes left.
-    threshold = np.minimum(joined.threshold, sys.float_info.max)
+    # A threshold is infinite where all that is not missing goes to one side.
+    threshold = np.clip(joined.threshold, -sys.float_info.max, sys.float_info.max)
     left = joined.left + np.repeat(root, np.diff(joined.offset))
     arrays: dict[str, NDArray[Any]] = {"ROOT": root, "FEATURE": joined.feature, "MISSING_LEFT": joined.missing_left}
     if scoring.has_vectors:

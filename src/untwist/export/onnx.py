@@ -213,6 +213,8 @@ class _Graph:
 
 def _make_labels(classes: NDArray[Any]) -> NDArray[Any]:
     """Return the labels as a tensor can hold them."""
+    if classes.dtype.kind == "u" and int(classes.max()) > np.iinfo(np.int64).max:
+        raise ValueError(f"ONNX labels are whole numbers below 2^63, got {classes.max()}")
     if classes.dtype.kind in "biuf":
         return classes.astype({"b": np.bool_, "f": np.float64}.get(classes.dtype.kind, np.int64))
     if all(isinstance(label, str) for label in classes.tolist()):

@@ -16,6 +16,9 @@ from untwist.export.formulas import Formula, choose_formula
 
 __all__ = ["BELOW_CATEGORIES", "Scoring", "numbers", "probabilities"]
 
+#: Of a table with more columns than this, without names, only those that trees ask for are described one by one.
+MOST_COLUMNS = 10_000
+
 #: No category is at most this: what a node without any category to the left compares with.
 BELOW_CATEGORIES = -1.0
 
@@ -104,7 +107,7 @@ class Scoring:
         """
         fitted = find_model(model)
         forests = fitted.shared_forests
-        return cls(forests, choose_formula(fitted), fitted.classes, _describe_columns(fitted.encoder))
+        return cls(forests, choose_formula(fitted), fitted.classes, _describe_columns(fitted.encoder, forests))
 
     @property
     def sign(self) -> float:
@@ -138,19 +141,26 @@ class Scoring:
         ]
 
 
-def _describe_columns(encoder: TableEncoder) -> list[str]:
+def _describe_columns(encoder: TableEncoder, forests: tuple[Forest, ...]) -> list[str]:
     """Return a line for each column: its index and name, with the numbers of its categories."""
-    names = [None] * encoder.n_features if encoder.feature_names is None else encoder.feature_names
-    lines = []
-    for column, name in enumerate(names):
-        line = f"  {column}: {'a number' if name is None else ascii(str(name))}"
-        known = encoder.schema.categories.get(column)
-        if known is not None:
-            numbers = encoder.schema.numbers.get(column, range(len(known)))
-            line += "".join(f", {number} = {category!a}" for number, category in zip(numbers, known, strict=False))
-        if column in encoder.schema.dates:
-            line += ", a date as days since 1970-01-01"
-        if column in encoder.schema.numbers:
-            line += f", {encoder.schema.numbers[column][-1]} = anything else"
-        lines.append(line)
-    return lines
+    if encoder.feature_names is not None:
+        return [_describe_column(encoder, index, ascii(str(name))) for index, name in enumerate(encoder.feature_names)]
+    if encoder.n_features <= MOST_COLUMNS:
+        return [_describe_column(encoder, index, "a number") for index in range(encoder.n_features)]
+    used = np.unique(np.concatenate([forest.used_columns for forest in forests])).tolist()
+    lines = [_describe_column(encoder, index, "a number") for index in used]
+    return [*lines, f"  all other columns, of {encoder.n_features}: numbers that do not matter"]
+
+
+def _describe_column(encoder: TableEncoder, column: int, name: str) -> str:
+    line = f"  {column}: {name}"
+    schema = encoder.schema
+    known = schema.categories.get(column)
+    if known is not None:
+        numbers = schema.numbers.get(column, range(len(known)))
+        line += "".join(f", {number} = {category!a}" for number, category in zip(numbers, known, strict=False))
+    if column in schema.dates:
+        line += ", a date as days since 1970-01-01"
+    if column in schema.numbers:
+        line += f", {schema.numbers[column][-1]} = anything else"
+    return line

@@ -61,8 +61,8 @@ def to_treelite(model: Any) -> Any:
     )
     for forest in scoring.forests:
         value = scoring.sign * forest.value
-        # A threshold is infinite where all that is not missing goes left.
-        threshold = np.minimum(forest.threshold, sys.float_info.max)
+        # A threshold is infinite where all that is not missing goes to one side.
+        threshold = np.clip(forest.threshold, -sys.float_info.max, sys.float_info.max)
         for tree in range(len(forest)):
             _build_tree(builder, forest, tree, value, threshold)
     return builder.commit()

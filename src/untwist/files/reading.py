@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.boosting.engines.registry import ENGINES
-from untwist.boosting.ensemble import Ensemble
-from untwist.boosting.forest import WORDS_PER_SET, Forest
+from untwist.boosting.forest import count_threads
 from untwist.classifier import PILBoostClassifier
 from untwist.data.cells import Reading
 from untwist.data.columns import Category
 from untwist.data.encoding import AcceptedTables, TableEncoder
 from untwist.data.tables import KNOWN_CATEGORIES, Schema
 from untwist.files.layout import (
-    FOREST_ARRAYS,
     LABEL_TYPES,
     MATRIX_ARRAYS,
     MOST_SOURCE_LETTERS,
@@ -31,6 +29,7 @@ from untwist.files.layout import (
     UNTWISTING_ARRAYS,
     unpack,
 )
+from untwist.files.reading_trees import read_ensemble
 from untwist.files.values import (
     ArrayReader,
     check_finite,
@@ -46,7 +45,7 @@ from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
 from untwist.settings import choose_engine
-from untwist.theory.links import LINKS, Link
+from untwist.theory.links import LINKS, Link, LogitLink
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
 
@@ -69,20 +68,14 @@ MOST_RATES = 512
 #: Transition matrices, at most.
 MOST_MATRICES = 512
 
-#: The rows of a transition matrix miss 1 by less than this.
+#: The rows of a transition matrix, and the weights of noise, miss a sum of 1 by less than this.
 ROUNDING = 1e-9
 
 #: The inverse of a transition matrix has smaller numbers than this, so that more than rounding is left of a posterior.
 LARGEST_INVERSE = 1e9
 
-#: Splits from the root of a tree to a leaf, at most.
-DEEPEST = 60
-
 #: Letters of all classes, as an array holds them, at most.
 MOST_LETTERS = 1 << 22
-
-#: The scores of a model stay below this, so that they are finite.
-LARGEST_SCORE = 1e100
 
 #: The rows of a training weigh less than this in all: up to here float64 holds all whole numbers.
 MOST_WEIGHT = 2.0**53
@@ -96,7 +89,7 @@ LARGEST_CLASS_WEIGHT = 1e100
 #: The slopes of clean posteriors stay below this, so that untwisted probabilities are numbers.
 LARGEST_SLOPE = 1e3
 
-#: The offsets of clean posteriors stay below this, so that untwisted probabilities are numbers.
+#: The offsets of calibrations and clean posteriors stay below this, so that untwisted probabilities are numbers.
 LARGEST_OFFSET = 1e6
 
 #: The scale of a calibration stays below this, so that calibrated log-odds are finite.
@@ -110,16 +103,6 @@ LARGEST_SOFTMAX_ALPHA = 1e100
 
 #: The kinds of noise estimates.
 NOISE_KINDS: dict[str, type[NoiseEstimate]] = {"Untwisting": Untwisting, "MenonEstimate": MenonEstimate}
-
-#: The types of those arrays of a forest that are not float64.
-FOREST_TYPES: dict[str, type[np.generic]] = {
-    "offset": np.int64,
-    "feature": np.int32,
-    "left": np.int32,
-    "set": np.int32,
-    "missing_left": np.uint8,
-    "codes": np.uint64,
-}
 
 #: Those numbers of a choice that are whole.
 WHOLE_NUMBERS = {"max_depth", "n_rounds", "n_trees", "min_samples_leaf"}
@@ -201,6 +184,7 @@ def _read_classifier(about: Any, arrays: ArrayReader) -> PILBoostClassifier:
     growing_forests = [name for name, engine in ENGINES.items() if engine.grows_forests]
     engine = settings.get("engine", "auto")
     require(engine in ["auto", *growing_forests], f"the engine {engine!r:.50} is registered here and grows forests")
+    count_threads(settings.get("n_jobs"))  # Predictions would refuse what this refuses.
     classifier = PILBoostClassifier(**settings)
     parameters = classifier.get_params(deep=False)
     accepted = choose_engine(parameters).accepted_tables(None, parameters["tree_method"])
@@ -216,17 +200,18 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
     untwisting = _find_untwisting(about["untwists"], noise)
     has_twins = about.get("near_twins", False)
     require(isinstance(has_twins, bool), "near_twins is true or false")
-    validation_rows, validation_shares = _read_held_out(about["held_out"], arrays)
+    n_rows = read_whole(about["rows"], 0)
+    validation_rows, validation_shares = _read_held_out(about["held_out"], arrays, n_rows)
     model = FittedModel(
         classes=classes,
         encoder=encoder,
-        ensembles=tuple(_read_ensemble(one, arrays, encoder.n_features) for one in about["ensembles"]),
+        ensembles=tuple(read_ensemble(one, arrays, encoder.n_features, encoder.schema) for one in about["ensembles"]),
         link=_read_link(about["link"]),
         alpha=read_number(about["alpha"]),
         step_size=read_number(about["step_size"]),
         class_weights=_read_class_weights(about["class_weights"], classes),
         seed=read_whole(about["seed"], 0),
-        n_rows=read_whole(about["rows"], 0),
+        n_rows=n_rows,
         n_effective_rows=read_number(about["weight"], low=0.0, high=MOST_WEIGHT),
         choice=None if about["choice"] is None else _read_choice(about["choice"]),
         noise=noise,
@@ -242,7 +227,16 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
     require(isinstance(model.link, SoftmaxLink) == is_shared, "classes share trees where the link is a softmax")
     is_known = not (is_shared and isinstance(model.untwisting, Untwisting))
     require(is_known, "classes that share trees are untwisted by matrices")
+    _check_alpha(model)
     return model
+
+
+def _check_alpha(model: FittedModel) -> None:
+    """Refuse a link of another alpha, but log-odds of trees that folds put together, whose alpha is 1."""
+    assert isinstance(model.link.loss, AlphaLoss)
+    has_log_odds = isinstance(model.link, LogitLink) and model.choice is not None
+    expected = (model.alpha, 1.0) if has_log_odds else (model.alpha,)
+    require(model.link.loss.alpha in expected, "the link is that of alpha")
 
 
 def _read_init(about: Any) -> str | None:
@@ -368,9 +362,10 @@ def _read_link(about: Any) -> Link | SoftmaxLink:
     return link
 
 
-def _read_held_out(about: Any, arrays: ArrayReader) -> tuple[NDArray[np.intp], Array]:
+def _read_held_out(about: Any, arrays: ArrayReader, n_rows: int) -> tuple[NDArray[np.intp], Array]:
     rows_number, shares_number = about
     rows = arrays.read(rows_number, np.int64).astype(np.intp)
+    require(bool(np.all((rows >= 0) & (rows < n_rows))), "rows held out are rows of the training")
     shares = check_finite(arrays.read(shares_number), low=0.0)
     require(len(rows) == len(shares), "each row held out has a share")
     return rows, shares
@@ -401,6 +396,7 @@ def _read_noise(about: Any, arrays: ArrayReader, n_classes: int) -> NoiseEstimat
     values = {name: _read_noise_field(name, about[name], arrays) for name in names}
     if kind is Untwisting:
         _check_untwisting(values)
+        require(values["n_classes"] == n_classes, "noise is that of the classes of the model")
     return kind(**values)
 
 
@@ -408,24 +404,31 @@ def _read_noise_field(name: str, plain: Any, arrays: ArrayReader) -> Any:
     if name in UNTWISTING_ARRAYS:
         return check_finite(arrays.read(plain), low=-math.inf if name == "bends" else 0.0)
     if name.startswith("interval"):
-        low, high = map(read_number, plain["tuple"])
-        return low, high
+        return _read_interval(plain)
     if name == "found":
         require(isinstance(plain, bool), "found is true or false")
         return plain
-    if name == "uneven_limit":
+    if name.startswith("rate") or name == "uneven_limit":
         return read_number(plain, low=0.0, high=1.0)
     return read_whole(plain, 2) if name == "n_classes" else read_number(plain)
+
+
+def _read_interval(plain: Any) -> tuple[float, float]:
+    low, high = (read_number(end, low=0.0, high=1.0) for end in plain["tuple"])
+    require(low <= high, "an interval begins before it ends")
+    return low, high
 
 
 def _check_untwisting(values: dict[str, Any]) -> None:
     sizes = {len(values[name]) for name in UNTWISTING_ARRAYS if name in values}
     require(len(sizes) == 1 and 1 <= sizes.pop() <= MOST_RATES, "there is a weight per pair of rates")
     require(bool(np.all(values["weights"] > 0)), "weights of rates are positive")
+    require(bool(abs(values["weights"].sum() - 1.0) < ROUNDING), "weights of rates sum to one")
     require(bool(np.all(values["rates_neg"] + values["rates_pos"] < 1)), "rates sum to less than one")
     require(0 < values["clearest"] < 0.5, "the clearest posterior lies in (0, 0.5)")
     require(values["scale"] > 0, "the scale of the calibration is positive")
     require(math.isfinite(values["scale"]) and math.isfinite(values["offset"]), "the calibration is finite")
+    require(abs(values["offset"]) < LARGEST_OFFSET, f"the offset of the calibration is below {LARGEST_OFFSET}")
     require(bool(np.all(values["slopes"] < LARGEST_SLOPE)), f"slopes are below {LARGEST_SLOPE}")
     is_rising = bool(np.all(np.abs(values.get("bends", 0.0)) <= values["slopes"]))
     require(is_rising, "clean posteriors rise: bends are no larger than slopes")
@@ -489,7 +492,7 @@ def _read_sources(
     require(bool(np.all(values["reliability"] > 0)), "a label of any source is worth something")
     evidence = read_number(about["evidence"])
     require(math.isfinite(evidence), "the evidence of sources is finite")
-    if untwisting is None or untwisting.n_classes != n_classes:
+    if untwisting is None:
         raise ValueError("not so: where there are sources, posteriors of all classes are untwisted")
     values["stands_out"] = values["stands_out"].astype(np.bool_)
     return NoiseBySource(names=names, evidence=evidence, untwisting=untwisting, **values)
@@ -500,8 +503,7 @@ def _read_matrix_field(name: str, plain: Any) -> Any:
         require(isinstance(plain, bool), "found is true or false")
         return plain
     if name == "interval":
-        low, high = (read_number(end, low=0.0, high=1.0) for end in plain["tuple"])
-        return low, high
+        return _read_interval(plain)
     return read_number(plain) if name in ("evidence", "least") else read_number(plain, low=0.0, high=1.0)
 
 
@@ -519,49 +521,3 @@ def _find_untwisting(
     if not isinstance(noise, (Untwisting, MatrixUntwisting)):
         raise ValueError("not so: there is noise to untwist")
     return noise
-
-
-def _read_ensemble(about: Any, arrays: ArrayReader, n_features: int) -> Ensemble:
-    by_name = {name: arrays.read(about[name], FOREST_TYPES.get(name, np.float64)) for name in FOREST_ARRAYS}
-    for name in ("edge", "leverage", "value", "gain"):
-        check_finite(by_name[name])
-    if "outputs" in about:
-        n_trees = len(by_name["edge"])
-        by_name["value"] = _spread_leaves(by_name["value"], by_name["feature"], n_trees, about["outputs"])
-    forest = Forest(**by_name, n_features=n_features)
-    n_nodes = len(forest.feature)
-    n_trees = len(forest.edge)
-    of_nodes = (forest.left, forest.threshold, forest.missing_left, forest.value, forest.gain, forest.set)
-    require(all(len(one) == n_nodes for one in of_nodes), "arrays of nodes are of one length")
-    of_trees = len(forest.leverage) == n_trees == len(forest.offset) - 1
-    require(of_trees and n_trees > 0, "arrays of trees are of one length")
-    require(len(forest.codes) % WORDS_PER_SET == 0, f"a set is {WORDS_PER_SET} words")
-    require(float(np.abs(forest.value).max(initial=0.0)) < LARGEST_SCORE, "scores are finite")
-    forest.prepared  # noqa: B018 - The core refuses what it could not walk.
-    require(_find_depth(forest) <= DEEPEST, f"trees are no deeper than {DEEPEST}")
-    start = read_number(about.get("start", 0.0), low=-LARGEST_SCORE, high=LARGEST_SCORE)
-    require(start == 0.0 or forest.n_outputs == 1, "classes that share trees have their start in the first one")
-    return Ensemble.from_forest(forest, arrays.read(about["losses"]), arrays.read(about["errors"]), start)
-
-
-def _spread_leaves(of_leaves: Array, feature: NDArray[np.int32], n_trees: int, n_outputs: int) -> Array:
-    """Return the values of leaves as a row per node, zeros at splits."""
-    is_leaf = feature < 0
-    n_leaves = int(is_leaf.sum())
-    # With as many leaves as trees must have, the rows of all nodes take about twice the memory of those in the file.
-    require(n_leaves == len(feature) - n_leaves + n_trees, "a tree has one leaf more than splits")
-    require(len(of_leaves) == n_leaves * n_outputs, "a leaf has a value for each class")
-    value = np.zeros((len(feature), n_outputs))
-    value[is_leaf] = of_leaves.reshape(n_leaves, n_outputs)
-    return value
-
-
-def _find_depth(forest: Forest) -> int:
-    """Return the splits on the longest way down. Children come after parents: `prepared` has made sure of that."""
-    depth = np.zeros(len(forest.feature), dtype=np.int64)
-    first = np.repeat(forest.offset[:-1], np.diff(forest.offset))
-    for node in np.flatnonzero(forest.feature >= 0).tolist():
-        left = int(first[node] + forest.left[node])
-        depth[left] = depth[node] + 1
-        depth[left + 1] = depth[node] + 1
-    return int(depth.max(initial=0))

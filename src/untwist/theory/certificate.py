@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from untwist.arguments import Array, check_numbers, check_positive, check_real, normalise_weights
-from untwist.theory.links import CanonicalLink, Link
+from untwist.theory.links import CanonicalLink, Link, LogitLink
 from untwist.theory.losses import AlphaLoss
 
 __all__ = ["Certificate", "StepCondition", "SurrogateCertificate", "certify", "step_condition"]
@@ -158,6 +158,8 @@ class SurrogateCertificate:
         The mean boosting weight of each round.
     link : Link
         The link whose margin loss it is.
+    boosted_link : Link
+        The link that the rounds were boosted with, whose weights the second part of the theorem counts.
     """
 
     name: str
@@ -172,6 +174,12 @@ class SurrogateCertificate:
     gamma: float
     mean_weights: Array
     link: Link = field(repr=False)
+    boosted_link: Link = field(repr=False)
+
+    @property
+    def infimum(self) -> float:
+        """The least that the loss comes to, at an infinite margin: 0 for every loss with property E."""
+        return float(self.link.margin_loss(math.inf))
 
     @property
     def Q(self) -> float:
@@ -182,15 +190,18 @@ class SurrogateCertificate:
     @property
     def guaranteed_risk(self) -> float:
         """The F(z*) that the first part of the theorem promises after this run: F(start) - sum(mean weights^2) / Q."""
-        return max(0.0, self.first_risk - float(np.sum(self.mean_weights**2)) / self.Q)
+        return max(self.infimum, self.first_risk - float(np.sum(self.mean_weights**2)) / self.Q)
 
     def rounds_for(self, theta: float, epsilon: float) -> float:
         """Return the rounds after which, at some round, at most a share `epsilon` has margin <= theta (second part).
 
+        `Q * (F(start) - (1-epsilon)*inf F - epsilon*F(theta)) / (epsilon * w)^2`, with F the margin loss and w the
+        weight that the link boosted with gives the margin theta.
+
         Parameters
         ----------
         theta : float
-            The margin; at least 0 and below the clip of the link.
+            The margin; at least 0 and below the clip of the link boosted with.
         epsilon : float
             The share of examples, in (0, 1].
 
@@ -201,14 +212,14 @@ class SurrogateCertificate:
         """
         theta = check_real("theta", theta, low=0.0)
         epsilon = check_real("epsilon", epsilon, low=0.0, open_low=True)
-        if not theta < self.link.clip:
-            raise ValueError(f"theta must be below the clip {self.link.clip:g}, got {theta}")
+        if not theta < self.boosted_link.clip:
+            raise ValueError(f"theta must be below the clip {self.boosted_link.clip:g}, got {theta}")
         if epsilon > 1:
             raise ValueError(f"epsilon must be at most 1, got {epsilon}")
-        weight = float(self.link.weights(theta))
-        gap = self.first_risk - epsilon * float(self.link.margin_loss(theta))
+        weight = float(self.boosted_link.weights(theta))
+        risk = (1.0 - epsilon) * self.infimum + epsilon * float(self.link.margin_loss(theta))
         enough = (epsilon * weight) ** 2
-        return max(0.0, self.Q * gap / enough) if enough > 0 else math.inf
+        return max(0.0, self.Q * (self.first_risk - risk) / enough) if enough > 0 else math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +303,7 @@ def certify(
     rounds : iterable of BoostingRound
         The rounds of `untwist.boosting.pilboost`, from the first on.
     link : Link
-        The link that they were boosted with.
+        The link that they were boosted with; its margin loss is convex, which that of log-odds is at alpha = 1 only.
     step_size : float
         The step a_f that they were boosted with.
     sample_weight : array_like, optional
@@ -306,6 +317,8 @@ def certify(
     Certificate
         The constants of the run, and what the theorem says of every round.
     """
+    if isinstance(link, LogitLink) and link.loss != AlphaLoss(1.0):
+        raise ValueError(f"link must have a convex margin loss for a certificate, got {link!r}")
     step_size = check_positive("step_size", step_size)
     first_margins = np.zeros(1) if start is None else check_numbers("start", start)
     exact = _Ledger("exact surrogate F", CanonicalLink(link.loss))
@@ -343,8 +356,8 @@ def certify(
         gamma=gamma,
         mean_weights=weights,
         step_size=step_size,
-        exact=exact.certify(step_size, M, gamma, weights),
-        implied=implied.certify(step_size, M, gamma, weights),
+        exact=exact.certify(step_size, M, gamma, weights, link),
+        implied=implied.certify(step_size, M, gamma, weights, link),
         sufficient_o1=sufficient,
     )
 
@@ -376,7 +389,9 @@ class _Ledger:
         bracket = 1.0 - zeta - 0.5 * curvature * step_size * M**2
         self.rows.append((zeta, curvature, decrease, bracket * step_size * one.edge**2))
 
-    def certify(self, step_size: float, M: float, gamma: float, mean_weights: Array) -> SurrogateCertificate:
+    def certify(
+        self, step_size: float, M: float, gamma: float, mean_weights: Array, boosted_link: Link
+    ) -> SurrogateCertificate:
         """Return the theorem on this margin loss."""
         zeta, curvature, decrease, bound = np.array(self.rows).T
         rounding = 1e-12 * max(1.0, self.risks[0])
@@ -397,6 +412,7 @@ class _Ledger:
             gamma=gamma,
             mean_weights=mean_weights,
             link=self.link,
+            boosted_link=boosted_link,
         )
 
 
