@@ -38,6 +38,9 @@ __all__ = ["PILBoostClassifier", "find_model", "list_parameters"]
 #: Why `oof_proba_` may be missing.
 NO_OUT_OF_FOLD = "not every training row has been judged by a model that has not seen it: that takes a choice by folds"
 
+#: What is said of the noise where folds could have told of it and nothing was estimated.
+NO_NOISE = "not estimated: probabilities are those that alpha implies, and with alpha 1 those of the labels as they are"
+
 #: Why `sources_` may be missing.
 NO_SOURCES = "fit was not told the sources of the labels, or Ctrl-C came before every row was judged"
 
@@ -135,8 +138,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         of the first, if you know them; or the transition matrix, with a row per true class and a column per label, in
         the order of `classes_`. Probabilities and predictions are then untwisted by them. "auto" takes the rates or
         matrices that fit the out-of-fold posteriors if alpha is "auto" too (`untwist.noise.estimate_noise`,
-        `estimate_transitions`), and corrects nothing otherwise. With None the clean posterior is the one that alpha
-        implies.
+        `estimate_transitions`), and corrects nothing otherwise: a UserWarning says so where alpha is 1 and folds could
+        have told. With None the clean posterior is the one that alpha implies.
     families : "auto", "boosted" or "mixed", default "auto"
         The families of trees that make a model where `n_estimators` and `max_depth` are left open: "boosted" ones
         alone, or "mixed" with trees of random thresholds, by weights that do best on rows set aside
@@ -468,7 +471,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             previous=previous,
             estimator=self,
         )
-        for words in self._list_what_plays_no_part(data):
+        for words in self._list_surprises(data):
             warnings.warn(words, UserWarning, stacklevel=2)
         with use_one_blas_thread():
             twins = data.find_twins()
@@ -490,9 +493,14 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """Return the model that a warm start goes on from."""
         return getattr(self, "model_", None) if self.warm_start else None
 
-    def _list_what_plays_no_part(self, data: TrainingData) -> list[str]:
-        """Return a sentence for each parameter that was given and that this fit does not read."""
+    def _list_surprises(self, data: TrainingData) -> list[str]:
+        """Return a sentence for each parameter that this fit does not read, or that leaves out what others would do."""
         found = []
+        if data.settings.undoes_no_noise:
+            found.append(
+                "noise is neither estimated nor undone in this fit, as alpha=1 believes every label: leave alpha out to "
+                "have that done, give noise_rates, or say noise_rates=None to have the labels believed"
+            )
         if self.cv is not None and data.folds is None:
             found.append(
                 "cv plays no part in this fit, as nothing is chosen by folds where X_val is given, or alpha, "
@@ -722,6 +730,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if model.noise is not None:
             words = model.unreliable_words
             parts.append(write_fragment("Noise", words) if words else model.noise.write_html(model.classes))
+        elif model.choice is not None:
+            parts.append(write_fragment("Noise", NO_NOISE))
         return "".join(f"<div>{part}</div>" for part in parts)
 
     def __sklearn_tags__(self) -> Any:
