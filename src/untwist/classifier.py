@@ -498,8 +498,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         found = []
         if data.settings.undoes_no_noise:
             found.append(
-                "noise is neither estimated nor undone in this fit, as alpha=1 believes every label: leave alpha out to "
-                "have that done, give noise_rates, or say noise_rates=None to have the labels believed"
+                "noise is neither estimated nor undone in this fit, as alpha=1 believes every label: leave alpha out "
+                "to have that done, give noise_rates, or say noise_rates=None to have the labels believed"
             )
         if self.cv is not None and data.folds is None:
             found.append(

@@ -184,7 +184,7 @@ def _make_auditor(model: PILBoostClassifier, **told: Any) -> PILBoostClassifier:
     """Return an unfitted classifier like the one given; what that leaves open is as the audit was told."""
     if told["cv"] is not None and model.cv is not None:
         raise ValueError("cv must be None beside a model that has its own: both say which folds judge the labels")
-    auditor = clone(model)
+    auditor: PILBoostClassifier = clone(model)
     auditor.set_params(**{name: value for name, value in told.items() if not getattr(model, name)})
     if not resolve(list_parameters(model), seed=0).untwists_posteriors:
         auditor.set_params(noise_rates=None)  # What the fit leaves out the audit does, so that nothing need be said.
