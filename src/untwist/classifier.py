@@ -42,7 +42,7 @@ NO_OUT_OF_FOLD = "not every training row has been judged by a model that has not
 NO_NOISE = "not estimated: probabilities are those that alpha implies, and with alpha 1 those of the labels as they are"
 
 #: Why `sources_` may be missing.
-NO_SOURCES = "fit was not told the sources of the labels, or Ctrl-C came before every row was judged"
+NO_SOURCES = "fit was not told the sources of the labels, or Ctrl-C came before they were judged"
 
 
 def _expose(find: Callable[[FittedModel], Any]) -> Any:
@@ -234,10 +234,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     choice_ : Choice
         What was tried and chosen, where something was chosen from the data. It can be printed.
     noise_ : NoiseEstimate, MatrixUntwisting or None
-        How noisy the labels are and how sure that is, None where nothing was estimated, or where `fit` has warned of
-        near twins and found no noise, so that nothing can be told. Where it has warned of them and found noise all the
-        same, this is a lower limit at best, and its intervals exclude no higher rate. It can be printed, and
-        `noise_.matrix` tells which class bears which label how often.
+        How noisy the labels are and how sure that is, None where nothing was estimated (of more than 2000 classes
+        nothing could be found), or where `fit` has warned of near twins and found no noise, so that nothing can be
+        told. Where it has warned of them and found noise all the same, this is a lower limit at best, and its intervals
+        exclude no higher rate. It can be printed, and `noise_.matrix` tells which class bears which label how often.
     sources_ : NoiseBySource or None
         How noisy the labels of each source are, where `fit` was given sources. It can be printed. `noise_` is then that
         of all labels together, as they weighed in the training. Where `fit` has warned of near twins this is None if no
@@ -278,8 +278,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     measures the rounds before it again.
 
     Ctrl-C during `fit` keeps the rounds done so far, if there are any: the model is fitted, and KeyboardInterrupt goes
-    on to the caller. A fit that fails, or that Ctrl-C ends before the first rounds, leaves the model of the fit before
-    it. Until a new model is whole, other threads predict by that one.
+    on to the caller. Nothing long is begun any more: sources are not judged, and of more than 20 classes the noise is
+    not estimated (`noise_` is None, and nothing is undone). A fit that fails, or that Ctrl-C ends before the first
+    rounds, leaves the model of the fit before it. Until a new model is whole, other threads predict by that one.
 
     Examples
     --------
