@@ -278,9 +278,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     measures the rounds before it again.
 
     Ctrl-C during `fit` keeps the rounds done so far, if there are any: the model is fitted, and KeyboardInterrupt goes
-    on to the caller. Nothing long is begun any more: sources are not judged, and of more than 20 classes the noise is
-    not estimated (`noise_` is None, and nothing is undone). A fit that fails, or that Ctrl-C ends before the first
-    rounds, leaves the model of the fit before it. Until a new model is whole, other threads predict by that one.
+    on to the caller. Nothing long is begun any more: sources are not judged, and of more than 20 classes or of many
+    rows the noise is not estimated (`noise_` is None, and nothing is undone). A fit that fails, or that Ctrl-C ends
+    before the first rounds, leaves the model of the fit before it. Until a new model is whole, other threads predict by
+    that one.
 
     Examples
     --------

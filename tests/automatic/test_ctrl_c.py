@@ -88,6 +88,32 @@ def test_ctrl_c_while_rows_are_scored_keeps_the_rounds(monkeypatch):
     assert not hasattr(model, "oof_proba_")
 
 
+def test_noise_of_many_classes_is_not_estimated_where_ctrl_c_comes_while_families_are_mixed(monkeypatch):
+    estimate, calls = interrupt_at(0)
+    monkeypatch.setattr(FittedModel, "estimate_noise", estimate)
+    monkeypatch.setattr(search, "mix_in_randomised_trees", interrupt_at(1)[0])
+    X, y = draw_classes(21)
+    model = PILBoostClassifier(max_depth=2, random_state=0, n_jobs=1)
+    monkeypatch.setattr(search, "MOST_ROUNDS", 20)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(max_depth="auto").fit(X, y)
+    assert not calls
+    assert model.noise_ is None
+    assert model.oof_proba_.shape == (600, 21)
+
+
+def test_many_rows_are_not_scored_any_more(monkeypatch):
+    score, calls = interrupt_at(0)
+    monkeypatch.setattr(search, "score_held_out_rows", score)
+    monkeypatch.setattr(search, "MOST_LOOKUPS_AFTER_INTERRUPT", 400)
+    X, y = draw_sample(400)
+    model, notes = fit_until_interrupted(X, y, callbacks=[interrupt_at(1)[0]])
+    assert not calls
+    assert notes
+    assert model.noise_ is None
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
 def test_sources_are_not_judged_any_more(monkeypatch):
     X, y = draw_sample(400)
     judge, calls = interrupt_at(0)

@@ -78,8 +78,10 @@ BLOCK = 10
 
 #: Among more classes the noise is not estimated: the most telling rows are then fewer than find any.
 MOST_CLASSES = int(MOST_TELLING_WEIGHT / FEWEST_ROWS_PER_CLASS)
-#: The same once Ctrl-C has come: up to so many classes take half a second, and 400 of them half a minute.
+#: Once Ctrl-C has come, rows set aside are judged where that takes half a second: where there are no more classes, which
+#: the noise is estimated of, and no more rows times trees, by which they are scored.
 MOST_CLASSES_AFTER_INTERRUPT = 20
+MOST_LOOKUPS_AFTER_INTERRUPT = 30_000_000
 #: What is said where Ctrl-C has left the noise out.
 NO_TIME_FOR_NOISE = "The model has the rounds so far; how noisy the labels are was not estimated, and is not undone."
 
@@ -475,7 +477,8 @@ class Search:
             forests = [[forest.scale(1.0 / candidate.alpha) for forest in forests[0]]]
         unseen = None
         try:
-            unseen = self.collect_held_out_scores(forests)
+            if self.interrupt is None or self._is_quickly_judged(n_folds, candidate.n_rounds):
+                unseen = self.collect_held_out_scores(forests)
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
         if data.mixes_families and unseen is not None and self.interrupt is None:
@@ -520,11 +523,16 @@ class Search:
         self.show("how noisy the labels are", 0.0)
         return self._judge_noise(model)
 
+    def _is_quickly_judged(self, n_folds: int, n_rounds: int) -> bool:
+        """Tell whether rows set aside are scored, and their noise is estimated, before whoever waits gets impatient."""
+        n_lookups = np.count_nonzero(self.held_out_weight[:n_folds]) * n_rounds
+        return len(self.data.classes) <= MOST_CLASSES_AFTER_INTERRUPT and n_lookups <= MOST_LOOKUPS_AFTER_INTERRUPT
+
     def _judge_noise(self, model: FittedModel) -> FittedModel:
         """Return a model that knows and undoes the noise; one without where Ctrl-C leaves no time to estimate it."""
-        n_classes, noise = len(model.classes), take_known_noise(self.settings.known_noise)
+        noise = take_known_noise(self.settings.known_noise)
         most = MOST_CLASSES if self.interrupt is None else MOST_CLASSES_AFTER_INTERRUPT
-        if model.out_of_fold is not None and n_classes <= most:
+        if model.out_of_fold is not None and len(model.classes) <= most:
             try:
                 noise = model.estimate_noise(self.settings.known_noise, self.data.workers)
             except KeyboardInterrupt as interrupt:
