@@ -78,8 +78,8 @@ BLOCK = 10
 
 #: Among more classes the noise is not estimated: the most telling rows are then fewer than find any.
 MOST_CLASSES = int(MOST_TELLING_WEIGHT / FEWEST_ROWS_PER_CLASS)
-#: Once Ctrl-C has come, rows set aside are judged where that takes half a second: where there are no more classes, which
-#: the noise is estimated of, and no more rows times trees, by which they are scored.
+#: Once Ctrl-C has come, rows set aside are judged where that takes half a second: the noise is estimated of no more
+#: classes than these, and scores are added up of no more rows times trees.
 MOST_CLASSES_AFTER_INTERRUPT = 20
 MOST_LOOKUPS_AFTER_INTERRUPT = 30_000_000
 #: What is said where Ctrl-C has left the noise out.
@@ -525,7 +525,7 @@ class Search:
 
     def _is_quickly_judged(self, n_folds: int, n_rounds: int) -> bool:
         """Tell whether rows set aside are scored, and their noise is estimated, before whoever waits gets impatient."""
-        n_lookups = np.count_nonzero(self.held_out_weight[:n_folds]) * n_rounds
+        n_lookups = int(np.count_nonzero(self.held_out_weight[:n_folds])) * n_rounds
         return len(self.data.classes) <= MOST_CLASSES_AFTER_INTERRUPT and n_lookups <= MOST_LOOKUPS_AFTER_INTERRUPT
 
     def _judge_noise(self, model: FittedModel) -> FittedModel:
