@@ -86,9 +86,7 @@ def test_memory_that_runs_out_in_the_core_is_told_in_a_sentence():
     resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 28), usual[1]))
     try:
         free = memory.find_free_memory()
-        with pytest.raises(
-            MemoryError, match="^there is not enough memory for this: give fewer rows, columns or classes"
-        ):
+        with pytest.raises(MemoryError, match=r"^there is not enough memory for this: give fewer rows, columns or"):
             make()
     finally:
         resource.setrlimit(resource.RLIMIT_AS, usual)
