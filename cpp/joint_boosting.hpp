@@ -304,8 +304,8 @@ class JointBooster final : public Booster {
 
   // ---- gradients ----
 
-  // Weighs the rows; returns false, and lists none, if `interrupted` says so. Whoever goes on weighs them again. Of many
-  // rows and classes this takes seconds.
+  // Weighs the rows; returns false, and lists none, if `interrupted` says so. Whoever goes on weighs them again. Of
+  // many rows and classes this takes seconds.
   bool weigh_unless(const std::function<bool()>& interrupted, ThreadPool& pool) {
     try {
       const ThreadPool::Listening listening(pool, interrupted);
