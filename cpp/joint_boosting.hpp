@@ -112,7 +112,7 @@ class JointBooster final : public Booster {
     ThreadPool pool(threads_pay_off ? threads : 1);  // No thread is left behind between calls.
     if (data_.has_rows()) histograms_.prepare(pool.size());
     while (workspaces_.size() < static_cast<std::size_t>(pool.size())) workspaces_.emplace_back(classes_);
-    if (rows_.list.all.size() == 0) weigh(pool);
+    if (rows_.list.all.size() == 0 && !weigh_unless(interrupted, pool)) return;
     for (int round = 0; round < rounds && rows_.list.all.size() > 0 && !is_stale(patience); ++round) {
       if (interrupted()) break;  // A tree of one leaf is grown without asking.
       const auto columns = draw_columns(growth_, varying_columns_, key());
@@ -121,8 +121,8 @@ class JointBooster final : public Booster {
       auto tree = grower.grow(interrupted);
       if (!tree) break;
       add(std::move(*tree), pool);
-      weigh(pool);
       if (!validation_rows_.empty()) add_validation_loss(pool);
+      if (!weigh_unless(interrupted, pool)) break;
     }
   }
 
@@ -303,6 +303,19 @@ class JointBooster final : public Booster {
   }
 
   // ---- gradients ----
+
+  // Weighs the rows; returns false, and lists none, if `interrupted` says so. Whoever goes on weighs them again. Of
+  // many rows and classes this takes seconds.
+  bool weigh_unless(const std::function<bool()>& interrupted, ThreadPool& pool) {
+    try {
+      const ThreadPool::Listening listening(pool, interrupted);
+      weigh(pool);
+      return true;
+    } catch (const Interrupted&) {
+      rows_.list.all = NodeRows{};
+      return false;
+    }
+  }
 
   // Finds the gradients of all rows at their scores, and lists those that have one.
   void weigh(ThreadPool& pool) {

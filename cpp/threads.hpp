@@ -43,6 +43,23 @@ class ThreadPool {
     for (auto& worker : workers_) worker.join();
   }
 
+  // Makes a pool that was not told of interrupts ask for them, as long as this lives.
+  class Listening {
+   public:
+    Listening(ThreadPool& pool, const std::function<bool()>& interrupted) : pool_(pool) {
+      pool_.interrupted_ = interrupted;
+    }
+    ~Listening() {
+      pool_.interrupted_ = {};
+      pool_.given_up_.store(false);
+    }
+    Listening(const Listening&) = delete;
+    Listening& operator=(const Listening&) = delete;
+
+   private:
+    ThreadPool& pool_;
+  };
+
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
   // Splits [0, count) into chunks of `chunk` and calls task(thread, first, last) for each. A thread has the same share
@@ -170,7 +187,7 @@ class ThreadPool {
     }
   }
 
-  const std::function<bool()> interrupted_;
+  std::function<bool()> interrupted_;
   std::atomic<bool> given_up_{false};
   std::vector<std::thread> workers_;
   std::vector<Seat> seats_;

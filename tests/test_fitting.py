@@ -96,9 +96,9 @@ def test_what_folds_set_aside_tells_nothing_of_later_rounds():
 
 
 def test_known_noise_is_of_two_classes_or_a_matrix():
-    assert fitting._take_known_noise(None) is None
-    assert isinstance(fitting._take_known_noise((0.1, 0.2)), Untwisting)
-    assert isinstance(fitting._take_known_noise(0.7 * np.eye(3) + 0.1), MatrixUntwisting)
+    assert fitting.take_known_noise(None) is None
+    assert isinstance(fitting.take_known_noise((0.1, 0.2)), Untwisting)
+    assert isinstance(fitting.take_known_noise(0.7 * np.eye(3) + 0.1), MatrixUntwisting)
 
 
 def test_alpha_is_that_of_the_settings_or_of_the_estimate():

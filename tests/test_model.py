@@ -67,12 +67,13 @@ def test_an_unfitted_classifier_has_no_attributes_and_no_model():
         find_model("model.untwist")
 
 
-def test_a_fit_that_fails_leaves_no_older_model(flipped):
+def test_a_fit_that_fails_leaves_the_model_before_it(flipped):
     X, y = flipped
     model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, y)
+    before = model.model_
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(X, y[:-1])
-    assert not hasattr(model, "classes_")
+    assert model.model_ is before
 
 
 def test_a_pickled_model_predicts_the_same(classifier, flipped):

@@ -38,8 +38,11 @@ __all__ = ["PILBoostClassifier", "find_model", "list_parameters"]
 #: Why `oof_proba_` may be missing.
 NO_OUT_OF_FOLD = "not every training row has been judged by a model that has not seen it: that takes a choice by folds"
 
+#: What is said of the noise where folds could have told of it and nothing was estimated.
+NO_NOISE = "not estimated: probabilities are those that alpha implies, and with alpha 1 those of the labels as they are"
+
 #: Why `sources_` may be missing.
-NO_SOURCES = "fit was not told the sources of the labels, or Ctrl-C came before every row was judged"
+NO_SOURCES = "fit was not told the sources of the labels, or Ctrl-C came before they were judged"
 
 
 def _expose(find: Callable[[FittedModel], Any]) -> Any:
@@ -135,8 +138,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         of the first, if you know them; or the transition matrix, with a row per true class and a column per label, in
         the order of `classes_`. Probabilities and predictions are then untwisted by them. "auto" takes the rates or
         matrices that fit the out-of-fold posteriors if alpha is "auto" too (`untwist.noise.estimate_noise`,
-        `estimate_transitions`), and corrects nothing otherwise. With None the clean posterior is the one that alpha
-        implies.
+        `estimate_transitions`), and corrects nothing otherwise: a UserWarning says so where alpha is 1 and folds could
+        have told. With None the clean posterior is the one that alpha implies.
     families : "auto", "boosted" or "mixed", default "auto"
         The families of trees that make a model where `n_estimators` and `max_depth` are left open: "boosted" ones
         alone, or "mixed" with trees of random thresholds, by weights that do best on rows set aside
@@ -231,10 +234,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     choice_ : Choice
         What was tried and chosen, where something was chosen from the data. It can be printed.
     noise_ : NoiseEstimate, MatrixUntwisting or None
-        How noisy the labels are and how sure that is, None where nothing was estimated, or where `fit` has warned of
-        near twins and found no noise, so that nothing can be told. Where it has warned of them and found noise all the
-        same, this is a lower limit at best, and its intervals exclude no higher rate. It can be printed, and
-        `noise_.matrix` tells which class bears which label how often.
+        How noisy the labels are and how sure that is, None where nothing was estimated (of more than 2000 classes
+        nothing could be found), or where `fit` has warned of near twins and found no noise, so that nothing can be
+        told. Where it has warned of them and found noise all the same, this is a lower limit at best, and its intervals
+        exclude no higher rate. It can be printed, and `noise_.matrix` tells which class bears which label how often.
     sources_ : NoiseBySource or None
         How noisy the labels of each source are, where `fit` was given sources. It can be printed. `noise_` is then that
         of all labels together, as they weighed in the training. Where `fit` has warned of near twins this is None if no
@@ -275,7 +278,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     measures the rounds before it again.
 
     Ctrl-C during `fit` keeps the rounds done so far, if there are any: the model is fitted, and KeyboardInterrupt goes
-    on to the caller.
+    on to the caller. Nothing long is begun any more: sources are not judged, and of more than 20 classes or of many
+    rows the noise is not estimated (`noise_` is None, and nothing is undone). A fit that fails, or that Ctrl-C ends
+    before the first rounds, leaves the model of the fit before it. Until a new model is whole, other threads predict by
+    that one.
 
     Examples
     --------
@@ -452,8 +458,6 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("reviewed must be None with warm_start=True: labels are judged by folds, which begin anew")
         previous = self._find_previous()
         settings = resolve(list_parameters(self), seed=None if previous is None else previous.seed)
-        if previous is None:
-            self.__dict__.pop("model_", None)  # A fit that fails on its data leaves no older model behind.
         validation = ValidationTable(X_val, y_val, sample_weight_val)
         sources = SourceColumns(source, item, groups)
         review = None if reviewed is None else read_review(reviewed, X, y)
@@ -469,7 +473,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             previous=previous,
             estimator=self,
         )
-        for words in self._list_what_plays_no_part(data):
+        for words in self._list_surprises(data):
             warnings.warn(words, UserWarning, stacklevel=2)
         with use_one_blas_thread():
             twins = data.find_twins()
@@ -491,9 +495,14 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """Return the model that a warm start goes on from."""
         return getattr(self, "model_", None) if self.warm_start else None
 
-    def _list_what_plays_no_part(self, data: TrainingData) -> list[str]:
-        """Return a sentence for each parameter that was given and that this fit does not read."""
+    def _list_surprises(self, data: TrainingData) -> list[str]:
+        """Return a sentence for each parameter that this fit does not read, or that leaves out what others would do."""
         found = []
+        if data.settings.undoes_no_noise:
+            found.append(
+                "noise is neither estimated nor undone in this fit, as alpha=1 believes every label: leave alpha out "
+                "to have that done, give noise_rates, or say noise_rates=None to have the labels believed"
+            )
         if self.cv is not None and data.folds is None:
             found.append(
                 "cv plays no part in this fit, as nothing is chosen by folds where X_val is given, or alpha, "
@@ -535,7 +544,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         array
             One label per row.
         """
-        return find_model(self).choose_labels(self.decision_function(X, iteration_range))
+        model = find_model(self)
+        return model.choose_labels(self._decide(model, X, iteration_range))
 
     def predict_proba(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Array:
         """Return the clean posterior of every class, kept within [1/(n+2), 1 - 1/(n+2)].
@@ -545,7 +555,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         training rows or their total weight, whichever is larger. More than two classes are scaled to sum to one.
         `iteration_range` is that of `predict`.
         """
-        return find_model(self).posterior.clean(self.decision_function(X, iteration_range))
+        model = find_model(self)
+        return model.posterior.clean(self._decide(model, X, iteration_range))
 
     def predict_log_proba(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Array:
         """Return the logarithms of `predict_proba`."""
@@ -556,7 +567,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
         `iteration_range` is that of `predict`.
         """
-        return find_model(self).posterior.twisted(self._scores(X, iteration_range))
+        model = find_model(self)
+        return model.posterior.twisted(self._score(model, X, iteration_range))
 
     def decision_function(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Array:
         """Return the score of the clean posterior; a column per class beyond two.
@@ -564,7 +576,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Of two classes it is positive where `predict` says classes_[1]; of more the largest speaks for its class.
         `iteration_range` is that of `predict`.
         """
-        return find_model(self).posterior.decision(self._scores(X, iteration_range))
+        return self._decide(find_model(self), X, iteration_range)
 
     def alpha_star(self, X: Any, source: Any = None) -> Array:
         """Return the paper's pointwise alpha*(x), which undoes the noise of each row's label. Two classes only.
@@ -588,7 +600,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         model = find_model(self)
         if len(model.classes) != 2:
             raise ValueError(f"alpha_star is for two classes, got a model of {len(model.classes)}")
-        scores = self._scores(X)
+        scores = self._score(model, X)
         clean = model.unweigh(model.posterior.clean(model.posterior.decision(scores)))
         if source is None and model.sources is None:
             twisted = model.unweigh(model.posterior.twisted(scores))
@@ -602,45 +614,55 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """Yield `decision_function` after each round; a class whose rounds have ended keeps its scores."""
-        return map(find_model(self).posterior.decision, find_model(self).staged_scores(self._encode(X)))
+        return self._iterate_decisions(find_model(self), X)
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield `predict` after each round."""
-        return map(find_model(self).choose_labels, self.staged_decision_function(X))
+        model = find_model(self)
+        return map(model.choose_labels, self._iterate_decisions(model, X))
 
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Yield `predict_proba` after each round."""
-        return map(find_model(self).posterior.clean, self.staged_decision_function(X))
+        model = find_model(self)
+        return map(model.posterior.clean, self._iterate_decisions(model, X))
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf of every row in every tree of the compiled engine, as an index into the tree's nodes.
 
         A third axis has the classes that were boosted by themselves; -1 where the rounds of a class have ended.
         """
-        leaves = find_model(self).leaves(self._encode(X), self.n_jobs)
+        model = find_model(self)
+        leaves = model.leaves(model.encoder.encode(X, self), self.n_jobs)
         return leaves[:, :, 0] if leaves.shape[2] == 1 else leaves
 
     def margins(self, X: Any, y: ArrayLike) -> Array:
         """Return y * H(x) of every row: how clearly the model agrees with its label; a column per class beyond two."""
-        model, rows = find_model(self), self._encode(X)
-        labels = model.encode_labels("y", y)
-        check_consistent_length(rows, labels)
-        return model.margins(model.scores(rows, self.n_jobs), labels)
+        return self._find_margins(find_model(self), X, y)
 
     def weights(self, X: Any, y: ArrayLike) -> Array:
         """Return the boosting weight in [0, 1] of every row after the last round; a column per class beyond two.
 
         It says how much of the row's label is yet to be learned.
         """
-        return find_model(self).link.weights(self.margins(X, y))
+        model = find_model(self)
+        return model.link.weights(self._find_margins(model, X, y))
 
-    def _encode(self, X: Any) -> Any:
-        """Return X as numbers, checked against what `fit` saw."""
-        return find_model(self).encoder.encode(X, self)
+    # Each of these takes the model that its caller has read, once: another thread may fit meanwhile.
 
-    def _scores(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Array:
-        rounds = find_model(self).check_rounds(iteration_range)
-        return find_model(self).scores(self._encode(X), self.n_jobs, rounds)
+    def _score(self, model: FittedModel, X: Any, iteration_range: tuple[int, int] | None = None) -> Array:
+        rounds = model.check_rounds(iteration_range)
+        return model.scores(model.encoder.encode(X, self), self.n_jobs, rounds)
+
+    def _decide(self, model: FittedModel, X: Any, iteration_range: tuple[int, int] | None = None) -> Array:
+        return model.posterior.decision(self._score(model, X, iteration_range))
+
+    def _iterate_decisions(self, model: FittedModel, X: Any) -> Iterator[Array]:
+        return map(model.posterior.decision, model.staged_scores(model.encoder.encode(X, self)))
+
+    def _find_margins(self, model: FittedModel, X: Any, y: ArrayLike) -> Array:
+        rows, labels = model.encoder.encode(X, self), model.encode_labels("y", y)
+        check_consistent_length(rows, labels)
+        return model.margins(model.scores(rows, self.n_jobs), labels)
 
     # ---- what was learned ----
 
@@ -680,8 +702,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
         It is for two classes, the paper's steps and rounds that see all rows.
         """
-        model, rows = find_model(self), self._encode(X)
-        labels = model.encode_labels("y", y)
+        model = find_model(self)
+        rows, labels = model.encoder.encode(X, self), model.encode_labels("y", y)
         weight = np.ones(len(labels)) if sample_weight is None else np.array(_check_sample_weight(sample_weight, rows))
         settings = resolve(list_parameters(self), seed=model.seed)
         replay = replay_rounds(model, settings, rows, labels, weight)
@@ -710,6 +732,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if model.noise is not None:
             words = model.unreliable_words
             parts.append(write_fragment("Noise", words) if words else model.noise.write_html(model.classes))
+        elif model.choice is not None:
+            parts.append(write_fragment("Noise", NO_NOISE))
         return "".join(f"<div>{part}</div>" for part in parts)
 
     def __sklearn_tags__(self) -> Any:

@@ -29,7 +29,16 @@ from untwist.settings import Settings
 from untwist.theory.links import Link
 from untwist.training_data import TrainingData
 
-__all__ = ["AlphaDecision", "Fit", "Replay", "boost_given_settings", "decide_alpha", "make_team", "replay_rounds"]
+__all__ = [
+    "AlphaDecision",
+    "Fit",
+    "Replay",
+    "boost_given_settings",
+    "decide_alpha",
+    "make_team",
+    "replay_rounds",
+    "take_known_noise",
+]
 
 #: Up to so many rows, boosters work side by side, each on its share of the threads; beyond, one after the other.
 MOST_ROWS_SIDE_BY_SIDE = 200_000
@@ -310,7 +319,7 @@ def _make_model(
     data: TrainingData, decision: AlphaDecision, link: Link, step_size: float, ensembles: list[Ensemble]
 ) -> FittedModel:
     """Return the fitted model of these ensembles, with the noise that was given or that `menon` estimated."""
-    untwisting = _take_known_noise(data.settings.known_noise)
+    untwisting = take_known_noise(data.settings.known_noise)
     validation_rows = np.flatnonzero(data.validation_share)
     return FittedModel(
         classes=data.classes,
@@ -331,7 +340,7 @@ def _make_model(
     )
 
 
-def _take_known_noise(known: tuple[float, float] | Array | None) -> Untwisting | MatrixUntwisting | None:
+def take_known_noise(known: tuple[float, float] | Array | None) -> Untwisting | MatrixUntwisting | None:
     """Return the untwisting by noise rates, or by a transition matrix, that were given."""
     if known is None:
         return None

@@ -304,7 +304,9 @@ class FittedModel:
 
     def __repr__(self) -> str:
         table = f"{self.n_rows} rows, {self.encoder.n_features} columns, {len(self.classes)} classes"
-        noise = "" if self.noise is None else f"; {self.unreliable_words or self.noise}"
+        noise = "; noise not estimated" if self.choice is not None else ""
+        if self.noise is not None:
+            noise = f"; {self.unreliable_words or self.noise}"
         return f"FittedModel({table}, alpha {self.alpha:g}, {self.n_rounds} rounds{noise})"
 
     @property

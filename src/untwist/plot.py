@@ -347,7 +347,8 @@ def _look_up_noise(model: Any) -> tuple[NoiseEstimate | MatrixUntwisting | None,
     """Return what was estimated, and why it cannot be relied on; no words where it can."""
     if isinstance(model, LabelAudit):
         return model.noise, "" if model.tells_how_many else model.describe_noise()
-    return find_model(model).noise, find_model(model).unreliable_words
+    fitted = find_model(model)
+    return fitted.noise, fitted.unreliable_words
 
 
 def _name_noise(noise: NoiseEstimate | MatrixUntwisting) -> str:

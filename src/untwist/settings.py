@@ -185,6 +185,12 @@ class Settings:
         return self.known_noise is not None or (alpha_was_open and self.noise_rates is not None)
 
     @property
+    def undoes_no_noise(self) -> bool:
+        """Whether folds could tell how noisy labels are, but alpha is given as 1, which believes every one of them."""
+        believes = self.alphas is not None and self.alphas == (1.0,)
+        return self.automatic and believes and isinstance(self.noise_rates, str)
+
+    @property
     def turns_labels_over(self) -> bool:
         """Whether the clean posterior is the complement of the twisted one: a negative alpha."""
         return self.loss is None and self.alphas is not None and self.alphas[0] < 0

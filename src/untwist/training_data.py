@@ -28,6 +28,7 @@ from sklearn.utils.validation import (
 from untwist.arguments import Array, check_numbers
 from untwist.boosting.engines.engine import Dataset, EngineOptions, Growth, Rows, Task
 from untwist.boosting.forest import iterate_row_blocks
+from untwist.boosting.memory import check_memory_of_boosters
 from untwist.boosting.starting import find_prior_score, weigh_classes_exactly
 from untwist.data import tables
 from untwist.data.batches import Batches, Encoded
@@ -317,6 +318,14 @@ class TrainingData:
         groups = table.read_groups(sources)
         label_sources = table.read_sources(sources, groups)
         rows, validation_weight = table.append_validation(validation, estimator)
+        by_folds = settings.automatic and validation_weight is None
+        check_memory_of_boosters(
+            settings.engine,
+            len(rows.labels),
+            len(table.classes),
+            jointly=settings.boosts_jointly(len(table.classes)),
+            n_folds=settings.cv if by_folds and isinstance(settings.cv, int) else 0,
+        )
         begin_at = (InitScores() if init_scores is None else init_scores).read(
             settings,
             table.n_rows,

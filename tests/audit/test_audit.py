@@ -433,7 +433,9 @@ def test_the_audit_and_the_model_it_uses_agree_on_the_noise():
     assert (noise.rate_neg, noise.rate_pos, noise.found) == (0.1, 0.3, True)
 
 
-@pytest.mark.parametrize("settings", [{"noise_rates": None}, {"alpha": 1.0}, {"alpha": "menon"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{"noise_rates": None}, {"alpha": 1.0, "noise_rates": None}, {"alpha": "menon"}], ids=str
+)
 def test_a_model_without_an_estimate_of_its_own_is_audited_by_its_posteriors(settings):
     X, y = draw_easy_rows(400)
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
@@ -481,7 +483,6 @@ def test_models_that_cannot_be_audited_are_refused():
     X, y = draw_easy_rows(100)
     message = "model must be a PILBoostClassifier that chose by folds"
     for model in (
-        PILBoostClassifier(),
         PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, y),
         PILBoostClassifier().fit(X, y, X_val=X, y_val=y),
     ):
@@ -534,7 +535,7 @@ def test_other_rows_than_those_of_the_fit_are_refused(change, message):
 
 def test_a_single_other_row_among_many_is_refused():
     X, y = draw_easy_rows(2000)
-    model = PILBoostClassifier(1.0, n_estimators=5, random_state=0).fit(X, y)
+    model = PILBoostClassifier(1.0, n_estimators=5, noise_rates=None, random_state=0).fit(X, y)
     other = X.copy()
     other[1] += 1.0
     with pytest.raises(ValueError, match="X and y must be the rows"):

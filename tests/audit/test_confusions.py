@@ -322,8 +322,10 @@ def test_class_weights_change_neither_the_noise_nor_the_ranking_much():
     X, given, truth = make_tickets(1500)
     keep = (given != "account") | (np.arange(1500) % 4 == 0)
     X, given, wrong = X[keep], given[keep], (given != truth)[keep]
-    plain = audit_labels(X, given, PILBoostClassifier(1.0, max_depth=3, random_state=0).fit(X, given))
-    balanced = PILBoostClassifier(1.0, max_depth=3, class_weight="balanced", random_state=0).fit(X, given)
+    plain = audit_labels(X, given, PILBoostClassifier(1.0, max_depth=3, noise_rates=None, random_state=0).fit(X, given))
+    balanced = PILBoostClassifier(1.0, max_depth=3, noise_rates=None, class_weight="balanced", random_state=0).fit(
+        X, given
+    )
     weighted = audit_labels(X, given, balanced)
     np.testing.assert_allclose(weighted.posterior.sum(axis=1), 1.0)
     # Without the weights the posterior is about that of the labels.

@@ -531,20 +531,20 @@ def waves(n=600):
 
 def test_longer_steps_are_told_by_the_model():
     X, y = waves()
-    model = auto(alpha=1.0, max_depth=4).fit(X, y)
+    model = auto(alpha=1.0, noise_rates=None, max_depth=4).fit(X, y)
     assert model.step_size_ == model.choice_.best.step == 0.2
     assert f"{model.choice_.best.n_rounds:4d} rounds of 0.2: " in str(model.choice_)
-    given = auto(alpha=1.0, max_depth=4, learning_rate=0.1).fit(X, y)
+    given = auto(alpha=1.0, noise_rates=None, max_depth=4, learning_rate=0.1).fit(X, y)
     assert given.step_size_ == given.choice_.best.step == 0.1
     assert given.choice_.best.n_rounds > 200
-    same = auto(alpha=1.0, max_depth=4, learning_rate=0.2).fit(X, y)
+    same = auto(alpha=1.0, noise_rates=None, max_depth=4, learning_rate=0.2).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), same.decision_function(X))
 
 
 def test_callbacks_follow_longer_steps():
     X, y = waves()
     heard = []
-    assert auto(alpha=1.0, max_depth=4, callbacks=[heard.append]).fit(X, y).step_size_ == 0.2
+    assert auto(alpha=1.0, noise_rates=None, max_depth=4, callbacks=[heard.append]).fit(X, y).step_size_ == 0.2
     assert len(heard) > 15
 
 
@@ -552,7 +552,7 @@ def test_a_step_size_that_is_given_is_not_begun_anew(monkeypatch):
     X, y = waves()
     made = []
     wrap_boosters(monkeypatch, lambda booster, task: made.append(task) or booster)
-    model = auto(alpha=1.0, max_depth=4, step_size=1.0).fit(X, y)
+    model = auto(alpha=1.0, noise_rates=None, max_depth=4, step_size=1.0).fit(X, y)
     assert model.step_size_ == model.choice_.best.step == 1.0
     assert len(made) == 5
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from untwist.arguments import Array
@@ -28,7 +29,7 @@ from untwist.audit.out_of_fold import predict_out_of_fold
 from untwist.audit.posteriors import read_posteriors
 from untwist.audit.rows import AuditedRows, read_rows
 from untwist.audit.seen_labels import compare_with_quick_model, find_sign_of_seen_labels
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import PILBoostClassifier, list_parameters
 from untwist.data.groups import RowGroups, read_groups
 from untwist.data.labels import encode_labels
 from untwist.data.reviews import ReviewedRows, read_review
@@ -45,6 +46,7 @@ from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.noise.transitions import estimate_transitions
 from untwist.noise.untwisting import Untwisting
 from untwist.progress import show_progress
+from untwist.settings import resolve
 from untwist.sums import average
 from untwist.training_data import SourceColumns
 
@@ -83,9 +85,10 @@ def audit_labels(
         for example.
     model : classifier or None
         A `PILBoostClassifier` that chose by folds (as `PILBoostClassifier()` does) and was fitted to the very same
-        rows, so that nothing has to be fitted again, with the same sources if any. Or any other classifier or pipeline
-        of scikit-learn's kind with `predict_proba`: clones of it are fitted here, each to all rows but those that it
-        judges. Rows of equal content, or of one item, are never on both sides. None: a PILBoostClassifier is fitted.
+        rows, so that nothing has to be fitted again, with the same sources if any; one that is not fitted yet is
+        fitted here, as a clone. Or any other classifier or pipeline of scikit-learn's kind with `predict_proba`: clones
+        of it are fitted here, each to all rows but those that it judges. Rows of equal content, or of one item, are
+        never on both sides. None: a PILBoostClassifier is fitted.
     pred_probs : array-like of shape (n_rows, n_classes), DataFrame or None
         Posteriors of any model in place of one, out of fold: no row may be judged by a model that has seen its label.
         Columns are in the order of the sorted classes, or those of a DataFrame are named by the classes; of two classes
@@ -96,7 +99,8 @@ def audit_labels(
         judge have NaN in `wrong`, and no part in what is said of the labels. Not with `pred_probs` or a fitted model,
         whose folds are made already.
     n_jobs, random_state
-        Those of the classifier that is fitted; for another model `random_state` is that of the folds.
+        Those of the classifier that is fitted, unless it is given and has its own; for another model `random_state` is
+        that of the folds.
     seeks_sources : bool, default True
         Where no source is given and a PILBoostClassifier judges, whether to look for a column that looks like one: see
         `HiddenSource`. Where some column may be one, the chosen candidate is trained again without it, of two columns
@@ -135,9 +139,12 @@ def audit_labels(
         raise ValueError("pred_probs and model exclude each other: both say whose posteriors judge the labels")
     if pred_probs is None and X is None:
         raise ValueError("X must be the rows, unless pred_probs are given")
-    if pred_probs is None and (model is None or isinstance(model, PILBoostClassifier)):
+    if pred_probs is None and (model is None or _judges_by_own_folds(model)):
         if model is None:
             model = PILBoostClassifier(cv=cv, n_jobs=n_jobs, random_state=random_state, verbose=verbose)
+            model.fit(X, y, sample_weight=sample_weight, source=source, item=item, reviewed=reviewed, groups=groups)
+        elif not hasattr(model, "model_"):
+            model = _make_auditor(model, cv=cv, n_jobs=n_jobs, random_state=random_state, verbose=verbose)
             model.fit(X, y, sample_weight=sample_weight, source=source, item=item, reviewed=reviewed, groups=groups)
         else:
             for name, value in {"sample_weight": sample_weight, "reviewed": reviewed, "cv": cv}.items():
@@ -167,6 +174,24 @@ def audit_labels(
         reason = _find_seen_labels(raw, X, rows, n_jobs, random_state)
     known = None if review is None or not review.is_reviewed.any() else review.encode(rows.classes)
     return _audit_by_posterior(raw, X, y, rows, item, known, judge, reason)
+
+
+def _judges_by_own_folds(model: Any) -> bool:
+    """Tell whether a model is a PILBoostClassifier that was fitted, or whose fit is to choose by folds."""
+    if not isinstance(model, PILBoostClassifier):
+        return False
+    return hasattr(model, "model_") or resolve(list_parameters(model), seed=0).automatic
+
+
+def _make_auditor(model: PILBoostClassifier, **told: Any) -> PILBoostClassifier:
+    """Return an unfitted classifier like the one given; what that leaves open is as the audit was told."""
+    if told["cv"] is not None and model.cv is not None:
+        raise ValueError("cv must be None beside a model that has its own: both say which folds judge the labels")
+    auditor: PILBoostClassifier = clone(model)
+    auditor.set_params(**{name: value for name, value in told.items() if not getattr(model, name)})
+    if not resolve(list_parameters(model), seed=0).untwists_posteriors:
+        auditor.set_params(noise_rates=None)  # What the fit leaves out the audit does, so that nothing need be said.
+    return auditor
 
 
 def _audit_by_own_model(

@@ -45,8 +45,10 @@ def fit_with_review(data: TrainingData, review: ReviewedRows) -> Fit:
     search = Search(data)
     fit = search.run()
     model = fit.model
-    assert model.out_of_fold is not None
-    if fit.interrupt is not None or search.stopped or model.out_of_fold.fingerprint is None:
+    if fit.interrupt is not None or search.stopped:
+        return fit
+    assert model.out_of_fold is not None  # It is there unless Ctrl-C came.
+    if model.out_of_fold.fingerprint is None:
         return fit
     try:
         model = judge_with_review(model, data, model.out_of_fold, review)

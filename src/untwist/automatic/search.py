@@ -29,9 +29,11 @@ from untwist.boosting.engines.engine import Team
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads
 from untwist.boosting.runs import advance, say
-from untwist.fitting import Fit, decide_alpha, make_team
+from untwist.fitting import Fit, decide_alpha, make_team, take_known_noise
 from untwist.model import Candidate, Choice, FittedModel, Mixture, OutOfFold
 from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.plausibility import MOST_TELLING_WEIGHT
+from untwist.noise.transitions import FEWEST_ROWS_PER_CLASS
 from untwist.progress import find_display
 from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS, PLAIN_DEPTH
 from untwist.sums import add_up
@@ -73,6 +75,15 @@ SETS_MUST_GAIN = 0.02
 
 #: Rounds between two looks at whether a candidate is done.
 BLOCK = 10
+
+#: Among more classes the noise is not estimated: the most telling rows are then fewer than find any.
+MOST_CLASSES = int(MOST_TELLING_WEIGHT / FEWEST_ROWS_PER_CLASS)
+#: Once Ctrl-C has come, rows set aside are judged where that takes half a second: the noise is estimated of no more
+#: classes than these, and scores are added up of no more rows times trees.
+MOST_CLASSES_AFTER_INTERRUPT = 20
+MOST_LOOKUPS_AFTER_INTERRUPT = 30_000_000
+#: What is said where Ctrl-C has left the noise out.
+NO_TIME_FOR_NOISE = "The model has the rounds so far; how noisy the labels are was not estimated, and is not undone."
 
 
 class Search:
@@ -464,8 +475,13 @@ class Search:
         if self._scores_are_logarithms:
             link = SoftmaxLink(AlphaLoss(candidate.alpha)) if data.boosts_jointly else LogitLink(AlphaLoss(1.0))
             forests = [[forest.scale(1.0 / candidate.alpha) for forest in forests[0]]]
-        unseen = self.collect_held_out_scores(forests)
-        if data.mixes_families and self.interrupt is None:
+        unseen = None
+        try:
+            if self.interrupt is None or self._is_quickly_judged(n_folds, candidate.n_rounds):
+                unseen = self.collect_held_out_scores(forests)
+        except KeyboardInterrupt as interrupt:
+            self.interrupt = interrupt
+        if data.mixes_families and unseen is not None and self.interrupt is None:
             self.forecast.begin("trees", best.count)
             self.show("randomised trees", 0.0)
             try:
@@ -505,7 +521,26 @@ class Search:
             return model
         self.forecast.begin("noise", best.count)
         self.show("how noisy the labels are", 0.0)
-        noise = model.estimate_noise(settings.known_noise, data.workers)
+        return self._judge_noise(model)
+
+    def _is_quickly_judged(self, n_folds: int, n_rounds: int) -> bool:
+        """Tell whether rows set aside are scored, and their noise is estimated, before whoever waits gets impatient."""
+        n_lookups = int(np.count_nonzero(self.held_out_weight[:n_folds])) * n_rounds
+        return len(self.data.classes) <= MOST_CLASSES_AFTER_INTERRUPT and n_lookups <= MOST_LOOKUPS_AFTER_INTERRUPT
+
+    def _judge_noise(self, model: FittedModel) -> FittedModel:
+        """Return a model that knows and undoes the noise; one without where Ctrl-C leaves no time to estimate it."""
+        noise = take_known_noise(self.settings.known_noise)
+        most = MOST_CLASSES if self.interrupt is None else MOST_CLASSES_AFTER_INTERRUPT
+        if model.out_of_fold is not None and len(model.classes) <= most:
+            try:
+                noise = model.estimate_noise(self.settings.known_noise, self.data.workers)
+            except KeyboardInterrupt as interrupt:
+                self.interrupt = interrupt
+        if noise is None:
+            if self.interrupt is not None:
+                self.interrupt.add_note(NO_TIME_FOR_NOISE)
+            return model
         # Of two classes, no noise is one of the hypotheses that are weighed. Of several it is all or nothing.
         is_undone = noise.found or not isinstance(noise, MatrixUntwisting)
         return replace(model, noise=noise, untwisting=noise if is_undone else None)

@@ -42,20 +42,21 @@ def fit_by_source(data: TrainingData) -> Fit:
     Returns
     -------
     Fit
-        Its model has `sources`, unless Ctrl-C came before every row was judged. What ends the second fit early, Ctrl-C
-        or a callback, leaves the model of the first.
+        Its model has `sources`, unless Ctrl-C came before they were judged. What ends the second fit early, Ctrl-C or a
+        callback, leaves the model of the first.
     """
     search = Search(data)
     fit = search.run()
     model = fit.model
+    if fit.interrupt is not None:  # Many sources take long to judge.
+        return fit
     try:
         model = judge_sources(model, data)
-        is_whole = fit.interrupt is None and not search.stopped
-        if is_whole and model.sources is not None and differ_much(model.sources):
+        if not search.stopped and model.sources is not None and differ_much(model.sources):
             model = _boost_again(search.data, search, model, model.sources)
     except KeyboardInterrupt as interrupt:
         return Fit(model, interrupt)
-    return Fit(model, fit.interrupt)
+    return Fit(model)
 
 
 def judge_sources(model: FittedModel, data: TrainingData, reliability: Array | None = None) -> FittedModel:

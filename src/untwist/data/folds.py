@@ -124,8 +124,8 @@ def split_into_folds(
         there is not a row for each.
     """
     contents = _Contents(hashes, labels, weight, seed)
-    # As shares of the copies of a content and class, fold f has those between ends f and f + 1.
-    ends = np.zeros((n_folds + 1, *contents.mass.shape))
+    # As shares of the copies of a row's content and class, fold f has those between ends f and f + 1.
+    ends = np.zeros((n_folds + 1, len(weight)))
     for k, mass in enumerate(contents.mass.T):
         whole = np.where(contents.by_copy, 0.0, mass)
         heavy = whole > mass.sum() / n_folds * (1 + ROUNDING)
@@ -141,8 +141,8 @@ def split_into_folds(
             drawn = drawn + contents.draw(chance, copies - drawn, 1.0 / (n_folds - fold))
             dealt = np.floor((copies * (fold + 1) + first) / n_folds)
             until = np.where(contents.by_copy, drawn / copies, np.minimum(dealt / copies, 1.0))
-            ends[fold + 1, :, k] = np.where(contents.by_copy | heavy, until, fold_of_light <= fold)
-        ends[-1, :, k] = 1.0
+            contents.tell_rows(k, np.where(contents.by_copy | heavy, until, fold_of_light <= fold), ends[fold + 1])
+    ends[-1] = 1.0
     held_out = np.empty((n_folds, len(weight)))
     for fold, (low, high) in enumerate(pairwise(ends)):
         held_out[fold] = contents.find_weight_within(low, high)
@@ -444,6 +444,8 @@ class _Contents:
     def __init__(self, hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, seed: int) -> None:
         self._keys, self._content = np.unique(_salt(hashes, seed), return_inverse=True)
         classes, self._label = np.unique(labels, return_inverse=True)
+        by_class = np.argsort(self._label, kind="stable")
+        self._rows_of_class = np.split(by_class, np.cumsum(np.bincount(self._label))[:-1])
         self._weight = weight
         self._weights_are_whole = bool((weight == np.floor(weight)).all())
         self.mass = np.zeros((len(self._keys), len(classes)))
@@ -480,11 +482,16 @@ class _Contents:
         """Return what a table by content and class says of each row."""
         return np.asarray(table[self._content, self._label])
 
+    def tell_rows(self, k: int, said: Array, out: Array) -> None:
+        """Write what is said of each content to the rows of a class."""
+        rows = self._rows_of_class[k]
+        out[rows] = said[self._content[rows]]
+
     def find_weight_within(self, low: Array, high: Array) -> Array:
-        """Return the weight of each row between the positions `low` and `high` of its content and class."""
+        """Return the weight of each row between its positions `low` and `high` among those of its content and class."""
         length = np.maximum(self._end - self._start, np.finfo(float).tiny)
-        end = np.minimum(self._end, self.look_up(high))
-        start = np.maximum(self._start, self.look_up(low))
+        end = np.minimum(self._end, high)
+        start = np.maximum(self._start, low)
         share = ((end - start) / length).clip(0.0, 1.0)
         # A copy that lies within one part is there as a whole: what rounding leaves elsewhere is no weight to train on.
         share = np.where(np.abs(share - np.rint(share)) < ROUNDING, np.rint(share), share)

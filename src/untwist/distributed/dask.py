@@ -193,13 +193,14 @@ class DaskPILBoostClassifier(PILBoostClassifier):
 
     def _map_partitions(self, X: Any, method: str, iteration_range: tuple[int, int] | None) -> Any:
         """Return what a method of the local model makes of every partition, computed when asked for."""
-        call = partial(getattr(self.local(), method), iteration_range=iteration_range)
+        model = self.local()
+        call = partial(getattr(model, method), iteration_range=iteration_range)
         if not _is_dask(X):
             return call(X)
-        n_classes = len(self.classes_)
+        n_classes = len(model.classes_)
         has_columns = method == "predict_proba" or (method == "decision_function" and n_classes > 2)
         shape = (n_classes,) if has_columns else ()
-        dtype = self.classes_.dtype if method == "predict" else np.dtype(float)
+        dtype = model.classes_.dtype if method == "predict" else np.dtype(float)
 
         def call_on_block(block: Any) -> Any:
             return call(block) if len(block) else np.zeros((0, *shape), dtype=dtype)

@@ -13,8 +13,9 @@ import numpy as np
 
 from untwist.arguments import Array
 from untwist.boosting.forest import Forest
+from untwist.classifier import find_model
 from untwist.explain.shapley import find_background_shares
-from untwist.export.scoring import BELOW_CATEGORIES, Scoring, numbers
+from untwist.export.scoring import BELOW_CATEGORIES, Scoring
 from untwist.optional import import_optional
 
 __all__ = ["tree_explainer"]
@@ -47,8 +48,9 @@ def tree_explainer(model: Any, background: Any) -> Any:
         If the trees without splits by categories are too large for shap.
     """
     shap = import_optional("shap", "tree_explainer", extra="shap")
-    scoring = Scoring.from_model(model)
-    known = numbers(model, background)
+    fitted = find_model(model)  # Another thread may fit the classifier meanwhile.
+    scoring = Scoring.from_model(fitted)
+    known = fitted.encoder.encode_dense(background, None if fitted is model else model)
     identity = scoring.sign * np.eye(scoring.n_scores)
     most_nodes = MOST_NODES // sum(map(len, scoring.forests))
     trees = []

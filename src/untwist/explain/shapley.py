@@ -21,7 +21,7 @@ from untwist.boosting.forest import Forest
 from untwist.classifier import find_model
 from untwist.data.encoding import TableEncoder
 from untwist.display import abbreviate
-from untwist.export.scoring import Scoring, numbers
+from untwist.export.scoring import Scoring
 from untwist.optional import import_optional
 
 __all__ = ["Contributions", "explain", "find_background_shares", "shap_values"]
@@ -116,9 +116,11 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     Contributions
         The contributions, and the score that they start from.
     """
-    scoring = Scoring.from_model(model)
-    rows = numbers(model, X)
-    known = rows if background is None else numbers(model, background)
+    fitted = find_model(model)  # Another thread may fit the classifier meanwhile.
+    scoring = Scoring.from_model(fitted)
+    named = None if fitted is model else model
+    rows = fitted.encoder.encode_dense(X, named)
+    known = rows if background is None else fitted.encoder.encode_dense(background, named)
     n_jobs = getattr(model, "n_jobs", None)
     found = []
     for forest in scoring.forests:
@@ -129,7 +131,7 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     if scoring.n_scores == 1:
         values = values[:, :, 0]
         base = base[0]
-    encoder = find_model(model).encoder
+    encoder = fitted.encoder
     return Contributions(
         values=scoring.sign * values,
         base_values=scoring.sign * base,

@@ -80,17 +80,18 @@ def dumps(model: PILBoostClassifier) -> bytes:
     if not isinstance(model, PILBoostClassifier):
         raise ValueError(f"only a PILBoostClassifier can be written to a model file, got a {type(model).__name__}")
     check_is_fitted(model, "model_")
-    if any(ensemble.forest is None for ensemble in model.model_.ensembles):
+    fitted = model.model_  # Another thread may fit the classifier meanwhile.
+    if any(ensemble.forest is None for ensemble in fitted.ensembles):
         raise ValueError("only forests can be written to a file: this model has weak learners of another kind")
     arrays = _ArrayWriter()
     header = {
         "model": "PILBoostClassifier",
         "untwist": importlib.metadata.version("untwist"),
         "settings": {name: make_plain(name, value) for name, value in list_settings(model).items()},
-        **_describe_model(model.model_, arrays),
+        **_describe_model(fitted, arrays),
         "arrays": arrays.table,
     }
-    return pack(header, b"".join(arrays.parts), _choose_version(model.model_))
+    return pack(header, b"".join(arrays.parts), _choose_version(fitted))
 
 
 def _choose_version(model: FittedModel) -> int:

@@ -35,6 +35,13 @@ NOTHING = np.zeros(0)
 #: A sparse table stays one where at most one of so many cells is listed. Others take less time and memory when dense.
 SPARSE_SHARE = 8
 
+#: A booster holds the margin of each row, and two lists of rows with their weights; one of all classes together holds
+#: scores and gradients of each class instead, of so few classes the gradients with the rows.
+BYTES_PER_ROW = 24
+BYTES_PER_SCORE = 8
+BYTES_PER_GRADIENT = 4
+FEW_CLASSES = 7
+
 #: Whole sample weights up to here count copies of a row, exactly.
 MOST_COPIES = 128
 
@@ -57,6 +64,12 @@ class CompiledEngine(Engine):
     def make_dataset(self, rows: Rows, settings: EngineOptions) -> CompiledDataset:
         """Bin the rows."""
         return CompiledDataset(rows, max_bins=settings.max_bins, n_jobs=settings.n_jobs)
+
+    def count_bytes(self, n_rows: int, n_classes: int, *, jointly: bool) -> int:
+        """Return how many bytes a booster of so many rows holds at least."""
+        if not jointly:
+            return n_rows * BYTES_PER_ROW
+        return n_rows * (BYTES_PER_ROW + n_classes * (BYTES_PER_SCORE + BYTES_PER_GRADIENT * (n_classes > FEW_CLASSES)))
 
     def make_booster(self, dataset: CompiledDataset, task: Task) -> CompiledBooster:
         """Return a booster of the core."""

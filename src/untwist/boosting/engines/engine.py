@@ -244,6 +244,11 @@ class Engine(ABC):
     def make_booster(self, dataset: Any, task: Task) -> Booster:
         """Return a booster that has not made a round yet. `dataset` is one that `make_dataset` made."""
 
+    def count_bytes(self, n_rows: int, n_classes: int, *, jointly: bool) -> int:
+        """Return how many bytes a booster of so many rows holds at least; 0 where nobody has counted."""
+        del n_rows, n_classes, jointly
+        return 0
+
     def make_team(self, n_threads: int) -> Team | None:
         """Return so many threads that boost boosters side by side; None where one is boosted after the other."""
         del n_threads
