@@ -259,9 +259,7 @@ class TableEncoder:
             and X.size > 0
             and X.flags.c_contiguous
             and self.feature_names is None
-            and not self.schema.categories
-            and not self.schema.dates
-            and self.schema.missing is None
+            and self.schema.takes_any_number
             and math.isfinite(X.min())
             and math.isfinite(X.max())
         )
