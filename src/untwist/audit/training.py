@@ -62,7 +62,7 @@ def collect_again(model: PILBoostClassifier, X: Any, labels: NDArray[Any], sourc
     """
     assert model.model_.out_of_fold is not None  # A model that can be audited has chosen by folds.
     weight = model.model_.out_of_fold.fit_weights()
-    return TrainingData.collect(_resolve(model), X, labels, weight, sources=sources)
+    return TrainingData.collect(_resolve(model), X, labels, weight, sources=sources, is_known=True)
 
 
 def train_on_numbers(
@@ -126,7 +126,7 @@ def _train(
     assert choice is not None  # A model that can be audited has chosen by folds.
     if not isinstance(model.model_.link, (LogitLink, SoftmaxLink)):  # An older untwist may have mixed no families.
         settings = replace(settings, families="boosted")
-    data = TrainingData.collect(settings, X, labels, weight, sources=sources)
+    data = TrainingData.collect(settings, X, labels, weight, sources=sources, is_known=True)
     fit = Search(replace(data, settings=settings.narrow_to(choice.best))).run()
     if fit.interrupt is not None:
         raise fit.interrupt

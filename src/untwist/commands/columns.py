@@ -29,6 +29,7 @@ from untwist.data.cells import (
     looks_ambiguous,
     to_days,
 )
+from untwist.data.targets import find_objection
 from untwist.text import clip
 
 __all__ = [
@@ -60,8 +61,6 @@ LEAST_ROWS = 50
 LEAST_TEXTS = 20
 #: Of so many numbers one shows whether all may be thousands, such as 1.234.
 LOOKED_AT = 1000
-#: A label with more classes than this is refused.
-MOST_CLASSES = 500
 #: A column of text with more different values than this is told of.
 MOST_DISTINCT_VALUES = 254
 #: Words at the end of names of columns that name the rows.
@@ -407,10 +406,8 @@ def _check_classes(label: str, y: NDArray[Any]) -> None:
     classes = np.unique(y)
     if classes.size == 1:
         raise ValueError(f"column {label!r} holds only {classes.tolist()[0]!r}: two classes are needed")
-    if classes.size > MOST_CLASSES or (len(y) > 2 * LEAST_ROWS and classes.size > len(y) / 3):
-        raise ValueError(f"column {label!r} holds {classes.size} different values in {len(y)} rows: is it the label?")
-    if _is_continuous(classes):
-        raise ValueError(f"column {label!r} holds {classes.size} different numbers, not classes: this is for classes")
+    if objection := find_objection(classes, len(y)):
+        raise ValueError(f"column {label!r} {objection}")
 
 
 def _attempt(reading: Callable[[Any], Any], column: Any) -> Any:
@@ -511,16 +508,6 @@ def _read_names(column: Any) -> NDArray[Any]:
 def _count_names(names: NDArray[Any]) -> str:
     unknown = sum(one is None for one in names)
     return f"{len(set(names) - {None}):,}" + (f" ({unknown:,} cells are empty)" if unknown else "")
-
-
-def _is_continuous(classes: NDArray[Any]) -> bool:
-    """Whether all are numbers and some have a fraction: a target of regression. NaN and infinity have none."""
-    try:
-        numbers = classes.astype(float)
-    except ValueError:
-        return False
-    finite = numbers[np.isfinite(numbers)]
-    return bool(np.any(finite != np.round(finite)))
 
 
 def _is_text(column: Any) -> bool:
@@ -869,7 +856,7 @@ class NewRows:
         hints: Hints = NO_HINTS,
         name_row: Callable[[int], str] = "row {}".format,
     ) -> None:
-        self.names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
+        self.names = [str(name) for name in model.model_.encoder.feature_labels]
         if missing := [name for name in self.names if name not in head.columns]:
             raise ValueError(f"the model needs columns that the file has not: {list_some(missing)}")
         schema = model.model_.encoder.schema

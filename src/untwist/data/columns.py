@@ -303,7 +303,7 @@ def _name_real(dtype: Any) -> str:
 
 def _is_wide(dtype: Any) -> bool:
     """Tell whether a type of NumPy holds whole numbers that float64 does not."""
-    return dtype.kind in "iu" and dtype.itemsize == 8  # type: ignore[no-any-return]
+    return bool(dtype.kind in "iu" and dtype.itemsize == 8)
 
 
 def name_kind(kind: str) -> str:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
+from os import PathLike
 from typing import Any, NoReturn
 from zlib import crc32
 
@@ -24,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from untwist.data.cells import MISSING_AMONG_NUMBERS, TRUTH, Reading, decide, list_some
+from untwist.data.column_names import list_names
 from untwist.data.columns import (
     Category,
     Column,
@@ -48,6 +50,8 @@ __all__ = [
     "compute_fingerprint",
     "learn",
     "learn_blocks",
+    "refuse_merged_cells",
+    "refuse_other_objects",
     "round_weights",
 ]
 
@@ -78,8 +82,8 @@ class Schema:
         A number that counts as missing, besides NaN, in columns that hold neither categories nor dates.
     durations : frozenset of int
         The columns of lengths of time, which are encoded as days.
-    truths : frozenset of int
-        The columns of Booleans, which are encoded as 0 and 1.
+    truths : frozenset of int or None
+        The columns of Booleans, which are encoded as 0 and 1; None where that is not known.
 
     Examples
     --------
@@ -96,7 +100,7 @@ class Schema:
     readings: dict[int, Reading] = field(default_factory=dict, repr=False)
     missing: float | None = field(default=None, repr=False)
     durations: frozenset[int] = field(default=frozenset(), repr=False)
-    truths: frozenset[int] = field(default=frozenset(), repr=False)
+    truths: frozenset[int] | None = field(default=None, repr=False, compare=False)
 
     def __hash__(self) -> int:
         return hash(frozenset(self.categories.items()))
@@ -143,18 +147,23 @@ class Schema:
                 what = "categories" if self.categories else "dates" if self.dates else "lengths of time"
                 raise ValueError(f"X must be dense, as it was when fitted: a sparse table cannot hold {what}")
             return convert_to_floats(X if X.format in ("csr", "csc") else X.tocsr())
+        names = list_names(X)
         if is_a(X, "pandas", "DataFrame") and len(set(X.dtypes)) == 1 and is_real(X.dtypes.iloc[0]) and not self.times:
             # This is a view if pandas keeps the numbers in one block.
             X = X.to_numpy()
         if isinstance(X, np.ndarray) and X.ndim != 2:
             return X
         if isinstance(X, np.ndarray) and is_real(X.dtype) and not self.times:
+            self._warn_of_truths(names or range(X.shape[1]), range(X.shape[1] if X.dtype.kind == "b" else 0))
             categories = [index for index in self.categories if index < X.shape[1]]
             out = X.astype(choose_float(X.dtype)) if categories else convert_to_floats(X)
             for index in categories:
                 out[:, index] = self._encode_column(index, describe_array(index, X[:, index]))
             return out
         columns = describe_columns(X)
+        self._warn_of_truths(
+            [column.name for column in columns], [i for i, column in enumerate(columns) if column.kind == "truth"]
+        )
         encoded = [
             self._encode_column(index, column) if index in self.categories else self._read_column(index, column)
             for index, column in enumerate(columns)
@@ -228,11 +237,25 @@ class Schema:
             _refuse_kind(column.name, "dates", name_kind(column.kind))
         return numbers
 
+    def _warn_of_truths(self, names: Sequence[Any], here: Iterable[int]) -> None:
+        """Warn of columns that hold Booleans now, and held numbers: these need not have been 0 and 1 alone."""
+        if self.truths is None:
+            return
+        others = self.truths | self.times | self.categories.keys()
+        changed = [names[index] for index in here if index not in others]
+        if changed:
+            warnings.warn(
+                f"{_say_who_holds(changed)} Booleans now, and held numbers when fitted: true is taken for 1 and false "
+                "for 0; convert them, if these are what they were then",
+                UserWarning,
+                stacklevel=2,
+            )
+
     def _refuse_more_than_truths(self, X: Any, numbers: Any) -> None:
         """Raise a ValueError where a column of Booleans holds other numbers now."""
         if not self.truths or numbers.ndim != 2 or numbers.shape[1] <= max(self.truths):
             return
-        names = _list_names(X, numbers.shape[1])
+        names = list_names(X) or range(numbers.shape[1])
         for index in sorted(self.truths):
             values = numbers[:, [index]].toarray() if sparse.issparse(numbers) else numbers[:, index]
             if not ((values == 0) | (values == 1) | np.isnan(values)).all():
@@ -302,11 +325,16 @@ def learn(
         names = getattr(given, "columns", range(X.shape[-1]))
         if _choose_columns(categorical_features, names, []):
             raise ValueError("categorical_features must be None or empty if X is sparse: make X dense, or encode it")
+        if X.ndim == 2 and X.dtype.kind in "iu" and X.dtype.itemsize == 8:
+            by_column = X.tocsc()
+            starts = zip(names, by_column.indptr[:-1], by_column.indptr[1:], strict=True)
+            refuse_merged_numbers(describe_array(name, by_column.data[start:end]) for name, start, end in starts)
         return Schema({})
     if isinstance(X, np.ndarray) and X.ndim != 2:
         return Schema({})
     columns = describe_columns(X)
-    refuse_merged_numbers(columns[index] for index in _list_numbers(columns, categorical_features))
+    chosen = _choose_columns(categorical_features, [column.name for column in columns], [])
+    refuse_merged_numbers(column for index, column in enumerate(columns) if index not in chosen)
     if sample_weight is not None and np.shape(sample_weight) != (X.shape[0],):
         shape = np.shape(sample_weight)
         raise ValueError(f"sample_weight must be {X.shape[0]} numbers, one per row, got shape {shape}")
@@ -415,7 +443,7 @@ def _learn_columns(
         categories,
         readings=readings,
         durations=frozenset().union(*durations),
-        truths=frozenset(truths[0].intersection(*truths) - chosen),
+        truths=frozenset(truths[0].intersection(*truths[1:]) - chosen),
     )
 
 
@@ -447,7 +475,9 @@ def _read_texts(name: Any, reading: Reading, values: list[Category | None]) -> N
     numbers = np.append(reading.read(texts), np.nan)
     for index, value in enumerate(values):
         if isinstance(value, str):
-            if np.isnan(numbers[index]) and texts[index].lower() not in MISSING_AMONG_NUMBERS:
+            is_lost = np.isnan(numbers[index]) and texts[index].lower() not in MISSING_AMONG_NUMBERS
+            # A column that holds such words is not read as numbers when it is learned from.
+            if is_lost or texts[index].lower() in TRUTH:
                 _refuse_kind(name, f"{reading.kind}s", f"{value!r:.50}")
         elif value is not None:
             if reading.kind == "date":
@@ -461,7 +491,9 @@ def _refuse_kind(name: Any, before: str, now: str) -> NoReturn:
     raise ValueError(f"column {name!r} held {before} when fitted, and {now} now: convert it")
 
 
-def _warn_of_strangers(name: Any, codes: NDArray[np.intp], values: list[Category | None], known: Container[Any]) -> None:
+def _warn_of_strangers(
+    name: Any, codes: NDArray[np.intp], values: list[Category | None], known: Container[Any]
+) -> None:
     """Warn of a column of categories none of which is known."""
     if not known or all(value in known for value in values):
         return
@@ -477,15 +509,18 @@ def _warn_of_strangers(name: Any, codes: NDArray[np.intp], values: list[Category
         )
 
 
-def _list_numbers(columns: list[Column], categorical_features: Any) -> list[int]:
-    """Return the columns that are not to be read as categories."""
-    chosen = _choose_columns(categorical_features, [column.name for column in columns], [])
-    return [index for index in range(len(columns)) if index not in chosen]
+def refuse_merged_cells(X: Any, categories: Container[int]) -> None:
+    """Raise a ValueError where float64 cannot tell whole numbers of a column apart.
 
-
-def _list_names(X: Any, n_columns: int) -> list[Any]:
-    """Return the names of the columns of a table, or their numbers where they have none."""
-    return list(getattr(X, "column_names", getattr(X, "columns", range(n_columns))))
+    Parameters
+    ----------
+    X : table
+        The rows to learn from.
+    categories : container of int
+        The columns that are read as categories, which may hold any numbers.
+    """
+    columns = describe_columns(_convert_table(X))
+    refuse_merged_numbers(column for index, column in enumerate(columns) if index not in categories)
 
 
 def compute_fingerprint(numbers: Any, labels: NDArray[np.uint32]) -> int:
@@ -633,8 +668,28 @@ def _unmask(array: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
     return values
 
 
+def refuse_other_objects(X: Any) -> None:
+    """Raise a ValueError for what is no table, and what NumPy would take for a single value or for text.
+
+    Parameters
+    ----------
+    X : object
+        Whatever was given as a table.
+    """
+    kind = type(X).__name__
+    if isinstance(X, Mapping) and not sparse.issparse(X):
+        raise ValueError(f"X must be a table, got a {kind}: give pandas.DataFrame(X)")
+    if isinstance(X, (list, tuple)) and X and isinstance(X[0], Mapping):
+        raise ValueError(f"X must be a table, got a {kind} of {type(X[0]).__name__}: give pandas.DataFrame(X)")
+    if isinstance(X, (str, bytes, PathLike)):
+        raise ValueError(f"X must be a table, got {X!r:.60}: read the file first, or give untwist.batches.Batches")
+    if X is None or isinstance(X, (Set, Iterator)):
+        raise ValueError(f"X must be a table of rows and columns, got {X!r:.60}")
+
+
 def _convert_table(X: Any) -> Any:
     """Return `X` as a sparse matrix, an array, or a data frame of pandas, polars or pyarrow."""
+    refuse_other_objects(X)
     X = bring_to_host(X)
     if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.names is not None:
         raise ValueError("X must be a table, got a structured array of NumPy: give pandas.DataFrame(X)")
