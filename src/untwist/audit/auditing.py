@@ -149,8 +149,9 @@ def audit_labels(
     X = allow_taking_rows(X)
     review = None if reviewed is None else read_review(reviewed, X, y)
     labels_before = y if review is None else review.given
+    columns = SourceColumns(source, item, groups)
     rows = read_rows(
-        X, labels_before, sample_weight, SourceColumns(source, item, groups), random_state, cv, review is not None
+        X, labels_before, sample_weight, columns, random_state, cv, review is not None, pred_probs is not None
     )
     reason = ""
     if pred_probs is None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -48,6 +50,7 @@ __all__ = [
     "describe_infinite",
     "draw_sample",
     "find_leaks",
+    "ignore_strangers",
     "prepare",
     "read_labels",
     "remember_readings",
@@ -250,6 +253,7 @@ def decide_columns(
         notes.append(f"{groups}: which rows belong together, one of {_count_names(whole)}; no feature, left out")
     features: dict[str, Conversion] = {}
     readings: dict[str, Reading] = {}
+    differs = False
     for name in names:
         if name in special or name in drop:
             continue
@@ -267,12 +271,15 @@ def decide_columns(
             features[name] = partial(_convert_to_finite, convert=one.convert)
             notes.append(f"{name}: {describe_infinite(n_infinite, hints)}")
         store(name, ready)
+        differs = differs or ready.nunique(dropna=False) > 1
         if one.reading not in (None, Reading()):
             readings[name] = one.reading
         if one.note:
             notes.append(f"{name}: {one.note}")
     if not features:
         raise ValueError("no column is left to learn from")
+    if not differs:
+        notes.append("every column is the same in all rows: nothing but the shares of the classes can be learned")
     return TableDecisions(present, y, features, notes, who, what, readings, whole)
 
 
@@ -803,6 +810,14 @@ def conform(
     """
     new = NewRows(model, frame.iloc[:0], lambda name: frame[name], hints, name_row)
     return new.conform(frame), new.describe()
+
+
+@contextmanager
+def ignore_strangers() -> Iterator[None]:
+    """Keep quiet of columns none of whose categories is known, which `NewRows.describe` tells of."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "column .* holds no category that it held when fitted")
+        yield
 
 
 def _guess_reading(head: Any, column_of: Callable[[str], Any]) -> Reading:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.columns import conform
+from untwist.commands.columns import conform, ignore_strangers
 from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import add_table_options, encode_json, gather_hints, print_result
@@ -63,8 +63,9 @@ def main(arguments: list[str] | None = None) -> int:
         if strange := [line for line in options.line if line not in row_of_line]:
             parser.error(f"no row begins in {sheet.row_word} {strange[0]} of {options.table.name}")
         rows = np.array([row_of_line[line] for line in options.line])
-    contributions = explain(model, X.iloc[rows], background=X.iloc[sample])
-    proba = model.predict_proba(X.iloc[rows])
+    with ignore_strangers():
+        contributions = explain(model, X.iloc[rows], background=X.iloc[sample])
+        proba = model.predict_proba(X.iloc[rows])
     if options.line is None:
         _print_averages(contributions, proba, options)
         return 0

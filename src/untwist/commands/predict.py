@@ -8,7 +8,7 @@ from typing import Any
 
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.blocks import add_blocks_option, reads_in_blocks
-from untwist.commands.columns import NewRows
+from untwist.commands.columns import NewRows, ignore_strangers
 from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import open_writer, refuse_unwritable
 from untwist.commands.steps import add_table_options, encode_json, gather_hints, open_table, refuse_same_files
@@ -70,8 +70,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _add_predictions(model: PILBoostClassifier, X: Any, beside: Any) -> Any:
     """Add the predicted class and the probability of every class to other columns of the same rows."""
-    proba = model.predict_proba(X)
-    columns = {"prediction": model.predict(X)}
+    with ignore_strangers():
+        proba = model.predict_proba(X)
+        columns = {"prediction": model.predict(X)}
     columns |= {f"P({label})": proba[:, k] for k, label in enumerate(model.classes_)}
     table = beside.copy()
     for name, values in columns.items():
