@@ -58,7 +58,7 @@ from untwist.data.labels import (
 )
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, find_source_columns, hash_rows, read_names
 from untwist.data.tables import Schema
-from untwist.data.targets import refuse_regression_target
+from untwist.data.targets import are_rows_known, refuse_regression_target
 from untwist.data.twins import Twins, draw_rows, find_split_rows, find_twins
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
@@ -287,7 +287,6 @@ class TrainingData:
         init_scores: InitScores | None = None,
         previous: FittedModel | None = None,
         estimator: Any = None,
-        is_known: bool = False,
     ) -> TrainingData:
         """Check the rows and bring them to the engine.
 
@@ -309,9 +308,6 @@ class TrainingData:
             The model to go on from: the rows must have its columns and classes.
         estimator : object or None
             In whose name scikit-learn's errors speak.
-        is_known : bool
-            Whether the table was looked at in another fit. Otherwise a target that holds no classes is refused, and a
-            table that teaches nothing warned of.
         """
         validation = ValidationTable() if validation is None else validation
         validation.check_complete()
@@ -321,7 +317,7 @@ class TrainingData:
         _check_review_allowed(has_review, settings, validation, sources, workers)
         seed = workers.broadcast_first(settings.seed)
         table = _TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
-        if not is_known and previous is None:
+        if previous is None and not are_rows_known():
             table.check_sense(y)
         groups = table.read_groups(sources)
         label_sources = table.read_sources(sources, groups)

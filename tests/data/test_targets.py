@@ -52,7 +52,7 @@ def test_the_command_line_has_the_same_rule(tmp_path, capsys):
     assert find_objection(np.unique(TARGET), len(TARGET)) in capsys.readouterr().err
 
 
-@pytest.mark.filterwarnings("ignore:pred_probs look as if")
+@pytest.mark.filterwarnings("ignore:pred_probs")
 def test_posteriors_of_as_many_classes_say_what_is_meant():
     y = np.arange(120) // 2
     posteriors = np.full((120, 60), 0.2 / 59)

@@ -27,7 +27,7 @@ from untwist.data.groups import (
 from untwist.data.labels import find_classes, refuse_missing, scale_weights, settle_objects
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
 from untwist.data.tables import bring_to_host
-from untwist.data.targets import refuse_regression_target
+from untwist.data.targets import are_rows_known, refuse_regression_target
 from untwist.data.twins import Twins
 from untwist.settings import resolve
 from untwist.training_data import SourceColumns, TrainingData
@@ -88,7 +88,6 @@ def read_rows(
     random_state: Any,
     cv: Any = None,
     has_review: bool = False,
-    classes_are_told: bool = False,
 ) -> AuditedRows:
     """Read the rows as `PILBoostClassifier.fit` would, and where they are no table, as far as there are any.
 
@@ -106,8 +105,6 @@ def read_rows(
         The folds, as `PILBoostClassifier` takes them.
     has_review : bool
         Whether some rows have been reviewed, so that all must be judged.
-    classes_are_told : bool
-        Whether posteriors say how many classes there are; a target of very many numbers is refused otherwise.
 
     Returns
     -------
@@ -118,9 +115,7 @@ def read_rows(
     X = bring_to_host(X)
     if X is not None and _count_dimensions(X) == 2:
         settings = resolve(list_parameters(PILBoostClassifier(cv=cv, random_state=random_state)))
-        data = TrainingData.collect(
-            settings, X, y, sample_weight, sources=sources, has_review=has_review, is_known=classes_are_told
-        )
+        data = TrainingData.collect(settings, X, y, sample_weight, sources=sources, has_review=has_review)
         return AuditedRows(
             classes=data.classes,
             labels=data.rows.labels.astype(np.intp),
@@ -135,7 +130,7 @@ def read_rows(
     refuse_missing(y)
     given = column_or_1d(settle_objects(bring_to_host(y)))
     classes, numbers = find_classes(given)
-    if not classes_are_told:
+    if not are_rows_known():
         refuse_regression_target(y, classes, len(given))
     contents = _hash_contents(X, len(given))
     weight = _check_sample_weight(bring_to_host(sample_weight), contents, dtype=np.float64, ensure_non_negative=True)

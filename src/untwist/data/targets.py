@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["find_objection", "refuse_regression_target"]
+__all__ = ["are_rows_known", "find_objection", "know_rows", "refuse_regression_target"]
 
 #: A target with more classes than this is refused.
 MOST_CLASSES = 500
@@ -15,6 +18,34 @@ MOST_CLASSES = 500
 FEW_ROWS = 100
 #: A class has at least so many rows in the mean.
 ROWS_PER_CLASS = 3
+
+_rows_are_known = ContextVar("rows_are_known", default=False)
+
+
+@contextmanager
+def know_rows() -> Iterator[None]:
+    """Fit to rows that have been looked at: their target is not questioned again, nor what their table teaches.
+
+    Yields
+    ------
+    None
+        Fits to some of the rows, or without a column, are done meanwhile.
+    """
+    token = _rows_are_known.set(True)
+    try:
+        yield
+    finally:
+        _rows_are_known.reset(token)
+
+
+def are_rows_known() -> bool:
+    """Tell whether the rows have been looked at: whether this runs within `know_rows`.
+
+    Returns
+    -------
+    bool
+    """
+    return _rows_are_known.get()
 
 
 def find_objection(classes: NDArray[Any], n_rows: int) -> str | None:
