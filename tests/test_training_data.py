@@ -156,7 +156,7 @@ def test_no_other_column_is_taken_for_the_source():
     fine = code + X[:, 0] / 100  # It tells more than the source.
     collect((np.column_stack([X, almost, coarse, fine, np.zeros(200)]), y, None), sources=SourceColumns(source))
     collect((X, y, None), sources=SourceColumns(np.arange(200)))  # A source and a number of its own for every row.
-    collect((np.zeros((200, 1)), y, None), sources=SourceColumns(["me"] * 200))
+    collect((np.column_stack([X[:, 0], np.zeros(200)]), y, None), sources=SourceColumns(["me"] * 200))
     once = np.append(code[:199], 9)  # A source of a single row is one like any other.
     with pytest.warns(UserWarning, match="column 1 of X is the source"):
         collect((np.column_stack([X[:, 0], once]), y, None), sources=SourceColumns(once))

@@ -33,6 +33,8 @@ from untwist.boosting.starting import find_prior_score, weigh_classes_exactly
 from untwist.data import tables
 from untwist.data.batches import Batches, Encoded
 from untwist.data.closeness import ComparedRows
+from untwist.data.column_names import list_names, read_other_names
+from untwist.data.emptiness import describe_emptiness
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import mix_bits, split_items_into_folds
 from untwist.data.groups import (
@@ -57,6 +59,7 @@ from untwist.data.labels import (
 )
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, find_source_columns, hash_rows, read_names
 from untwist.data.tables import Schema
+from untwist.data.targets import are_rows_known, refuse_regression_target
 from untwist.data.twins import Twins, draw_rows, find_split_rows, find_twins
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
@@ -315,6 +318,8 @@ class TrainingData:
         _check_review_allowed(has_review, settings, validation, sources, workers)
         seed = workers.broadcast_first(settings.seed)
         table = _TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
+        if previous is None and not are_rows_known():
+            table.check_sense(y)
         groups = table.read_groups(sources)
         label_sources = table.read_sources(sources, groups)
         rows, validation_weight = table.append_validation(validation, estimator)
@@ -694,8 +699,10 @@ class _TrainingTable:
             check_consistent_length(numbers, labels)
         else:
             numbers, y = _encode(settings, X, y, schema, estimator)
-            feature_names = _get_feature_names(X.head if isinstance(X, Batches) else X)
-            encoder = TableEncoder(numbers.shape[1], feature_names, schema, settings.accepted_tables)
+            head = X.head if isinstance(X, Batches) else X
+            encoder = TableEncoder(
+                numbers.shape[1], _get_feature_names(head), schema, settings.accepted_tables, read_other_names(head)
+            )
             many = _list_columns_to_code(schema, workers)
             classes, labels = find_classes(y, workers)
         settings.check_classes(len(classes))
@@ -714,6 +721,13 @@ class _TrainingTable:
     @property
     def n_rows(self) -> int:
         return len(self.labels)
+
+    def check_sense(self, y: Any) -> None:
+        """Refuse a target that holds no classes, and warn of a table that teaches nothing."""
+        refuse_regression_target(y, self.classes, sum(self.workers.gather(self.n_rows)))
+        words = describe_emptiness((block for _, block in iterate_row_blocks(self.X)), self.workers)
+        if words is not None:
+            warnings.warn(words, UserWarning, stacklevel=4)
 
     def read_groups(self, columns: SourceColumns) -> RowGroups | None:
         """Return which rows belong together, if that was told."""
@@ -936,7 +950,7 @@ def _list_source_columns(X: Any, index: NDArray[np.intp]) -> list[int]:
 
 def _read_column_names(X: Any) -> list[Any]:
     """Return the names of the columns of a frame (pandas, polars, Arrow); none where they have no names."""
-    names = list(getattr(X, "column_names", getattr(X, "columns", [])))
+    names = list_names(X)
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise ValueError(f"X must have different names of columns, got {repeated} more than once")
@@ -1052,7 +1066,9 @@ def _encode(settings: Settings, X: Any, y: Any, schema: Schema, estimator: Any) 
     y = settle_objects(y)
     if not isinstance(X, Batches):
         return accepted.check_with_labels(schema.encode(X), y, estimator, _read_column_names(X) or None)
-    numbers = X.encode(schema, lambda block, first_row: accepted.check(block, estimator, X.column_names, first_row))
+    numbers = X.encode(
+        schema, lambda block, first_row: accepted.check(block, estimator, X.column_names, first_row), is_new=True
+    )
     y = _check_y(y, estimator=estimator)
     check_consistent_length(numbers, y)
     return numbers, y

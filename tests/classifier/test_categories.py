@@ -16,6 +16,7 @@ def test_the_order_of_rows_does_not_matter_with_categories():
 
 
 @pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.filterwarnings("ignore:column .* holds no category:UserWarning")
 def test_unseen_and_missing_categories_are_one(missing):
     columns, y = draw_coloured_rows(missing=missing)
     X = stack_as_objects(columns)
@@ -47,6 +48,7 @@ def test_one_stump_learns_any_set_of_categories():
     assert ordinal.score(np.column_stack([X[:, 0].astype(float), codes]), y) < 0.8
 
 
+@pytest.mark.filterwarnings("ignore:column .* holds no category:UserWarning")
 def test_numbers_as_categories():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=200), rng.choice([3, 10, 7, -1], 200)])

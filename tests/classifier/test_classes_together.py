@@ -325,6 +325,7 @@ def test_a_class_of_a_few_rows(n_rows):
 
 @pytest.mark.parametrize("n", [3, 4, 10])
 @pytest.mark.thinned(2)
+@pytest.mark.filterwarnings("ignore:.*nothing but the shares of the classes:UserWarning")
 def test_a_handful_of_rows(n):
     labels = np.arange(n) % 3
     check_soundness(make_automatic().fit(X[:n], labels), X, 3)
@@ -354,6 +355,7 @@ def test_scores_that_are_no_better_than_none_still_tell_the_likeliest_class():
 
 @pytest.mark.parametrize("constant", [[0], [0, 1, 2], [0, 1, 2, 3]])
 @pytest.mark.thinned(2)
+@pytest.mark.filterwarnings("ignore:.*nothing but the shares of the classes:UserWarning")
 def test_constant_columns(constant):
     rows = X.copy()
     rows[:, constant] = 2.5

@@ -64,6 +64,7 @@ def test_pipelines_that_hand_on_frames():
         )
 
 
+@pytest.mark.filterwarnings("ignore:column .* holds no category:UserWarning")
 def test_copies_of_a_model():
     columns, y = draw_coloured_rows(classes := 200)
     frame, labels = pd.DataFrame(columns).astype({"colour": "category"}), np.arange(classes) % 3

@@ -7,6 +7,7 @@ fitted here out of fold.
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +36,7 @@ from untwist.data.labels import encode_labels
 from untwist.data.reviews import ReviewedRows, read_review
 from untwist.data.sources import LabelSources, read_names
 from untwist.data.tables import allow_taking_rows, compute_fingerprint
+from untwist.data.targets import know_rows
 from untwist.data.twins import Twins
 from untwist.model import FittedModel, average_by_item
 from untwist.noise.calibration import calibrate
@@ -159,9 +161,10 @@ def audit_labels(
     X = allow_taking_rows(X)
     review = None if reviewed is None else read_review(reviewed, X, y)
     labels_before = y if review is None else review.given
-    rows = read_rows(
-        X, labels_before, sample_weight, SourceColumns(source, item, groups), random_state, cv, review is not None
-    )
+    columns = SourceColumns(source, item, groups)
+    # Posteriors say how many classes there are.
+    with nullcontext() if pred_probs is None else know_rows():
+        rows = read_rows(X, labels_before, sample_weight, columns, random_state, cv, review is not None)
     reason = ""
     if pred_probs is None:
         assert rows.folds is not None  # There are rows.

@@ -14,6 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from untwist.arguments import Array
 from untwist.data.groups import OwnFolds
+from untwist.data.targets import know_rows
 from untwist.progress import ProgressLine, describe_progress
 
 __all__ = ["find_held_out_shares", "predict_out_of_fold"]
@@ -97,7 +98,8 @@ def predict_out_of_fold(
                 posterior_here[:, known] = 1.0
             else:
                 targets = classes[labels[trained]] if by_name else numbers
-                fitted = _fit(model, _safe_indexing(X, trained), targets, weight_here[trained])
+                with know_rows():
+                    fitted = _fit(model, _safe_indexing(X, trained), targets, weight_here[trained])
                 posterior_here[:, known] = _predict(fitted, _safe_indexing(X, judged), len(known))
             posterior[judged] += share[judged, None] * posterior_here
             line.show(describe_progress(fold, len(shares), line.seconds, "folds of the given model"))

@@ -27,6 +27,7 @@ from untwist.data.groups import (
 from untwist.data.labels import find_classes, refuse_missing, scale_weights, settle_objects
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
 from untwist.data.tables import bring_to_host
+from untwist.data.targets import are_rows_known, refuse_regression_target
 from untwist.data.twins import Twins
 from untwist.settings import resolve
 from untwist.training_data import SourceColumns, TrainingData
@@ -129,6 +130,8 @@ def read_rows(
     refuse_missing(y)
     given = column_or_1d(settle_objects(bring_to_host(y)))
     classes, numbers = find_classes(given)
+    if not are_rows_known():
+        refuse_regression_target(y, classes, len(given))
     contents = _hash_contents(X, len(given))
     weight = _check_sample_weight(bring_to_host(sample_weight), contents, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():

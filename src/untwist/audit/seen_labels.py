@@ -18,6 +18,7 @@ from sklearn.utils import _safe_indexing
 
 from untwist.arguments import Array
 from untwist.classifier import PILBoostClassifier
+from untwist.data.targets import know_rows
 
 __all__ = ["compare_with_quick_model", "find_sign_of_seen_labels"]
 
@@ -83,7 +84,8 @@ def compare_with_quick_model(
     if len(counted) > MOST_ROWS:
         rows = np.sort(np.random.default_rng(0).choice(counted, MOST_ROWS, replace=False))
     model = PILBoostClassifier(alpha=2.0, max_depth=4, n_jobs=n_jobs, random_state=random_state)
-    model.fit(_safe_indexing(X, rows), labels[rows], sample_weight=weight[rows])
+    with know_rows():
+        model.fit(_safe_indexing(X, rows), labels[rows], sample_weight=weight[rows])
     ours_errs = model.classes_[model.oof_proba_.argmax(axis=1)] != labels[rows]
     theirs_errs = errs[rows]
     theirs, ours = float(theirs_errs.mean()), float(ours_errs.mean())

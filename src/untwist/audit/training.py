@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_monotonic_cst
 from untwist.arguments import Array
 from untwist.automatic.search import Search
 from untwist.classifier import PILBoostClassifier, list_parameters
+from untwist.data.targets import know_rows
 from untwist.model import FittedModel
 from untwist.settings import N_FOLDS, Settings, resolve
 from untwist.theory.links import LogitLink
@@ -62,7 +63,8 @@ def collect_again(model: PILBoostClassifier, X: Any, labels: NDArray[Any], sourc
     """
     assert model.model_.out_of_fold is not None  # A model that can be audited has chosen by folds.
     weight = model.model_.out_of_fold.fit_weights()
-    return TrainingData.collect(_resolve(model), X, labels, weight, sources=sources)
+    with know_rows():
+        return TrainingData.collect(_resolve(model), X, labels, weight, sources=sources)
 
 
 def train_on_numbers(
@@ -126,7 +128,8 @@ def _train(
     assert choice is not None  # A model that can be audited has chosen by folds.
     if not isinstance(model.model_.link, (LogitLink, SoftmaxLink)):  # An older untwist may have mixed no families.
         settings = replace(settings, families="boosted")
-    data = TrainingData.collect(settings, X, labels, weight, sources=sources)
+    with know_rows():
+        data = TrainingData.collect(settings, X, labels, weight, sources=sources)
     fit = Search(replace(data, settings=settings.narrow_to(choice.best))).run()
     if fit.interrupt is not None:
         raise fit.interrupt

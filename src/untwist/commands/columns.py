@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 from untwist.audit.issues.columns import measure_leak
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.names import find_names_in_file
-from untwist.commands.row_names import LEAST_ROWS, describe_place, find_objection
+from untwist.commands.row_names import describe_place, find_objection
 from untwist.commands.sheets import import_pandas
 from untwist.data.cells import (
     MISSING_AMONG_NUMBERS,
@@ -31,6 +33,7 @@ from untwist.data.cells import (
     looks_ambiguous,
     to_days,
 )
+from untwist.data.targets import find_objection
 from untwist.text import clip
 
 __all__ = [
@@ -49,6 +52,7 @@ __all__ = [
     "describe_infinite",
     "draw_sample",
     "find_leaks",
+    "ignore_strangers",
     "prepare",
     "read_labels",
     "remember_readings",
@@ -58,8 +62,6 @@ __all__ = [
 LEAST_TEXTS = 20
 #: Of so many numbers one shows whether all may be thousands, such as 1.234.
 LOOKED_AT = 1000
-#: A label with more classes than this is refused.
-MOST_CLASSES = 500
 #: A column of text with more different values than this is told of.
 MOST_DISTINCT_VALUES = 254
 #: A whole number that fits into 64 bits.
@@ -240,6 +242,7 @@ def decide_columns(
         notes.append(f"{groups}: which rows belong together, one of {_count_names(whole)}; no feature, left out")
     features: dict[str, Conversion] = {}
     readings: dict[str, Reading] = {}
+    differs = False
     for name in names:
         if name in special or name in drop:
             continue
@@ -258,12 +261,15 @@ def decide_columns(
             features[name] = partial(_convert_to_finite, convert=one.convert)
             notes.append(f"{name}: {describe_infinite(n_infinite, hints)}")
         store(name, ready)
+        differs = differs or ready.nunique(dropna=False) > 1
         if one.reading not in (None, Reading()):
             readings[name] = one.reading
         if one.note:
             notes.append(f"{name}: {one.note}")
     if not features:
         raise ValueError("no column is left to learn from")
+    if not differs:
+        notes.append("every column is the same in all rows: nothing but the shares of the classes can be learned")
     return TableDecisions(present, y, features, notes, who, what, readings, whole)
 
 
@@ -397,10 +403,8 @@ def _check_classes(label: str, y: NDArray[Any]) -> None:
     classes = np.unique(y)
     if classes.size == 1:
         raise ValueError(f"column {label!r} holds only {classes.tolist()[0]!r}: two classes are needed")
-    if classes.size > MOST_CLASSES or (len(y) > 2 * LEAST_ROWS and classes.size > len(y) / 3):
-        raise ValueError(f"column {label!r} holds {classes.size} different values in {len(y)} rows: is it the label?")
-    if _is_continuous(classes):
-        raise ValueError(f"column {label!r} holds {classes.size} different numbers, not classes: this is for classes")
+    if objection := find_objection(classes, len(y)):
+        raise ValueError(f"column {label!r} {objection}")
 
 
 def _attempt(reading: Callable[[Any], Any], column: Any) -> Any:
@@ -501,16 +505,6 @@ def _read_names(column: Any) -> NDArray[Any]:
 def _count_names(names: NDArray[Any]) -> str:
     unknown = sum(one is None for one in names)
     return f"{len(set(names) - {None}):,}" + (f" ({unknown:,} cells are empty)" if unknown else "")
-
-
-def _is_continuous(classes: NDArray[Any]) -> bool:
-    """Whether all are numbers and some have a fraction: a target of regression. NaN and infinity have none."""
-    try:
-        numbers = classes.astype(float)
-    except ValueError:
-        return False
-    finite = numbers[np.isfinite(numbers)]
-    return bool(np.any(finite != np.round(finite)))
 
 
 def _is_text(column: Any) -> bool:
@@ -775,6 +769,14 @@ def conform(
     return new.conform(frame), new.describe()
 
 
+@contextmanager
+def ignore_strangers() -> Iterator[None]:
+    """Keep quiet of columns none of whose categories is known, which `NewRows.describe` tells of."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "column .* holds no category that it held when fitted")
+        yield
+
+
 def _guess_reading(head: Any, column_of: Callable[[str], Any]) -> Reading:
     """How the texts of a column are read by a model that remembers nothing of them: an older one may have had dates."""
     pandas = import_pandas()
@@ -826,7 +828,7 @@ class NewRows:
         hints: Hints = NO_HINTS,
         name_row: Callable[[int], str] = "row {}".format,
     ) -> None:
-        self._names_in_model = [str(one) for one in getattr(model, "feature_names_in_", range(model.n_features_in_))]
+        self._names_in_model = [str(name) for name in model.model_.encoder.feature_labels]
         # Models of version 0.2 have no name either for a column that has none in the file.
         given = dict(zip(find_names_in_file(list(head.columns)), head.columns, strict=True))
         self.names = [given.get(one, one) if one == "" else one for one in self._names_in_model]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.columns import conform
+from untwist.commands.columns import conform, ignore_strangers
 from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import encode_json, gather_hints, print_result
@@ -54,7 +54,9 @@ def main(options: argparse.Namespace) -> int:
         print_status(note)
     sample = np.sort(np.random.default_rng(0).permutation(len(X))[:MOST_ROWS])
     rows = sample if options.line is None else _find_rows(sheet, options.line)
-    told = _Told(model, explain(model, X.iloc[rows], background=X.iloc[sample]), model.predict_proba(X.iloc[rows]))
+    with ignore_strangers():
+        contributions = explain(model, X.iloc[rows], background=X.iloc[sample])
+        told = _Told(model, contributions, model.predict_proba(X.iloc[rows]))
     if options.line is None:
         _print_averages(told, options)
         return 0

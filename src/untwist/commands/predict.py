@@ -8,7 +8,7 @@ from typing import Any
 
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.blocks import reads_in_blocks
-from untwist.commands.columns import NewRows
+from untwist.commands.columns import NewRows, ignore_strangers
 from untwist.commands.sheets import open_writer
 from untwist.commands.steps import encode_json, gather_hints, open_table
 from untwist.data.memory import limit_memory
@@ -60,8 +60,9 @@ def main(options: argparse.Namespace) -> int:
 
 def _add_predictions(model: PILBoostClassifier, X: Any, beside: Any) -> Any:
     """Add the predicted class and the probability of every class to other columns of the same rows."""
-    proba = model.predict_proba(X)
-    columns = {"prediction": model.predict(X)}
+    with ignore_strangers():
+        proba = model.predict_proba(X)
+        columns = {"prediction": model.predict(X)}
     columns |= {f"P({label})": proba[:, k] for k, label in enumerate(model.classes_)}
     table = beside.copy()
     for name, values in columns.items():

@@ -175,6 +175,8 @@ def fit(
             warnings.filterwarnings("ignore", "labels .* differ by case")
             # What commands print says so.
             warnings.filterwarnings("ignore", ".* have near twins in other folds")
+            # So do the notes on how the table was read.
+            warnings.filterwarnings("ignore", ".* nothing but the shares of the classes can be learned")
             told = {"source": table.source, "item": table.item, "groups": table.groups}
             model.fit(table.X, table.y, reviewed=reviewed, **told)
         remember_readings(model, table.readings)

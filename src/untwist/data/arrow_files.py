@@ -5,6 +5,7 @@ pyarrow follows offsets of foreign bytes wherever they lead, so that nothing is 
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -89,6 +90,10 @@ def name_faults(path: Path) -> Iterator[None]:
         yield
     except (UnreadableFile, MemoryError, ImportError):
         raise
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            raise MemoryError(describe_error(error)) from error
+        raise UnreadableFile(f"{path} cannot be read as a table: {describe_error(error)}") from error
     except Exception as error:  # Bytes can make pandas and pyarrow raise any error.
         raise UnreadableFile(f"{path} cannot be read as a table: {describe_error(error)}") from error
 

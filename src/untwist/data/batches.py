@@ -203,7 +203,9 @@ class Batches:
 
         return tables.learn_blocks(self.head, weigh_blocks(), categorical_features, max_categories)
 
-    def encode(self, schema: tables.Schema, check: Check = lambda _block, _row: None) -> Encoded:
+    def encode(
+        self, schema: tables.Schema, check: Check = lambda _block, _row: None, *, is_new: bool = False
+    ) -> Encoded:
         """Make numbers of the rows.
 
         Parameters
@@ -212,13 +214,22 @@ class Batches:
             What makes numbers of a block.
         check : callable, optional
             Sees every block of numbers on the first pass, and the number of its first row.
+        is_new : bool
+            Whether the rows are to be learned from: then whole numbers of a block that float64 cannot tell apart are
+            refused.
 
         Returns
         -------
         Encoded
             The rows as numbers, a block at a time.
         """
-        return Encoded(lambda: map(schema.encode, self.blocks()), self.shape, check)
+
+        def encode_block(block: Any) -> Any:
+            if is_new:
+                tables.refuse_merged_cells(block, schema.categories)
+            return schema.encode(block)
+
+        return Encoded(lambda: map(encode_block, self.blocks()), self.shape, check)
 
     def _require_columns(self, names: Iterable[str]) -> None:
         known = dict.fromkeys(self._source.schema.names)

@@ -76,6 +76,8 @@ _BODY = {
 #: A number that may have a fraction of three digits, or be a thousand; and one that says nothing about that.
 _AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
 _SILENT = re.compile(r"[+-]?\d{1,3}")
+#: A whole number that float64 may not hold; there are none of more than 308 digits.
+_LONG = re.compile(r"[+-]?\d{16,308}")
 #: Signs that stand for a blank or for an apostrophe.
 _ALIKE = str.maketrans("\u00a0\u202f\u2009\t\u2019`\u00b4", "    '''")
 
@@ -331,6 +333,9 @@ def _decide_numbers(known: list[str], weights: NDArray[np.float64], least: float
     if part < least:
         share = part / weights.sum()
         return CellDecision(None, f"text, though {share:.0%} of its values are numbers" if share > 0.5 else "")
+    longest = [int(text) for text, _, _ in numbers if _LONG.fullmatch(text)]
+    if len({float(one) for one in longest}) < len(set(longest)):
+        return CellDecision(None, "text: whole numbers that are too long to be told apart as numbers")
     if _are_phone_numbers([text for text, _, _ in numbers]):
         return CellDecision(None, "text: groups of digits, as in telephone numbers")
     with_point = sum(weight for _, one, weight in numbers if math.isnan(one.with_comma))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from untwist.data.cells import to_days
 
 __all__ = [
+    "NUMERIC",
     "Category",
     "Column",
     "choose_float",
@@ -28,6 +29,7 @@ __all__ = [
     "describe_columns",
     "is_a",
     "is_real",
+    "name_kind",
     "read_as_categories",
     "read_as_numbers",
 ]
@@ -36,6 +38,8 @@ Category = int | float | str
 # For each row the code of its value, which is its index among the values, or -1 where it is missing; and the values.
 CodedValues = tuple[NDArray[np.intp], Iterable[Any]]
 
+# The kinds of columns that are read as numbers.
+NUMERIC = ("number", "truth", "duration", "date")
 # What a message says of a value that is neither a number nor text.
 _ADVICE = "make numbers of it, or text, or leave it out"
 # How many units of time a day has.
@@ -51,14 +55,17 @@ class Column:
     name : Any
         Its name, or its index in an array.
     kind : str
-        "number" (also a length of time, in days), "date", "text" (or categories of any kind), or else the name of
-        its type.
+        "number", "truth" (Booleans), "duration", "date", "text" (or categories of any kind), or else the name of its
+        type.
     read_numbers : callable
-        Gives a column of numbers as float32 or float64, or dates as days since 1970; NaN where missing.
+        Gives a column of numbers as float32 or float64, or durations as days, or dates as days since 1970; NaN where
+        missing.
     read_coded_values : callable
         Gives a column of numbers or text as codes of its values, -1 where missing, and the values.
     is_categorical : bool
         Whether the type of the column says that its values are categories.
+    is_wide : bool
+        Whether the type of the column may hold whole numbers that float64 does not.
     """
 
     name: Any
@@ -66,6 +73,7 @@ class Column:
     read_numbers: Callable[[], NDArray[Any]]
     read_coded_values: Callable[[], CodedValues]
     is_categorical: bool = False
+    is_wide: bool = False
 
 
 def describe_columns(X: Any) -> list[Column]:
@@ -79,7 +87,7 @@ def describe_columns(X: Any) -> list[Column]:
     Returns
     -------
     list of Column
-        The columns in order, each of kind "number", "date" or "text".
+        The columns in order, each of a kind of `NUMERIC`, or "text".
     """
     if isinstance(X, np.ndarray):
         columns = [describe_array(index, X[:, index]) for index in range(X.shape[1])]
@@ -92,7 +100,7 @@ def describe_columns(X: Any) -> list[Column]:
     for column in columns:
         if column.kind.startswith("complex"):
             raise ValueError(f"Complex data not supported: column {column.name!r} is {column.kind}")
-        if column.kind not in ("number", "date", "text"):
+        if column.kind not in (*NUMERIC, "text"):
             raise ValueError(f"X must hold numbers or text, but column {column.name!r} is {column.kind}: {_ADVICE}")
     return columns
 
@@ -110,14 +118,19 @@ def describe_array(name: Any, values: NDArray[Any]) -> Column:
     Returns
     -------
     Column
-        Of kind "number", "date", "text", or else the name of a type that cannot be learned from.
+        Of a kind of `NUMERIC`, "text", or else the name of a type that cannot be learned from.
     """
     if values.dtype.kind in "mM":
-        return _describe_times(name, "date" if values.dtype.kind == "M" else "number", lambda: to_days(values))
+        return _describe_times(name, "date" if values.dtype.kind == "M" else "duration", lambda: to_days(values))
     if is_real(values.dtype):
         return Column(
-            name, "number", lambda: convert_to_floats(values), lambda: np.unique(values, return_inverse=True)[::-1]
+            name,
+            _name_real(values.dtype),
+            lambda: convert_to_floats(values),
+            lambda: np.unique(values, return_inverse=True)[::-1],
+            is_wide=_is_wide(values.dtype),
         )
+    is_wide = False
     kind = "text" if values.dtype.kind in "UT" else str(values.dtype)
     if values.dtype.kind == "O":
         types = {one.__name__: one for one in set(map(type, values.tolist()))}
@@ -127,6 +140,11 @@ def describe_array(name: Any, values: NDArray[Any]) -> Column:
         kind = "text" if any(issubclass(one, str) for one in types.values()) else "number"
         if kind == "number" and odd:
             kind = min(odd) if min(odd).startswith("complex") else f"of type {min(odd)}"
+        # A missing value is None, or a float that is NaN.
+        known = types.keys() - {"NoneType", "NAType"}
+        if kind == "number" and known & {"bool", "bool_"} and known <= {"bool", "bool_", "float"}:
+            kind = "truth" if all(one != one for one in values.tolist() if type(one) is float) else kind
+        is_wide = any(issubclass(one, (int, np.integer)) or key == "Decimal" for key, one in types.items())
         if "NAType" in types:
             # This is the missing value of pandas.
             values = np.array([None if type(one).__name__ == "NAType" else one for one in values], dtype=object)
@@ -147,14 +165,14 @@ def describe_array(name: Any, values: NDArray[Any]) -> Column:
         codes = {value: code for code, value in enumerate(dict.fromkeys(rows))}
         return np.fromiter(map(codes.__getitem__, rows), np.intp, len(rows)), codes
 
-    return Column(name, kind, read_numbers, read_coded_values)
+    return Column(name, kind, read_numbers, read_coded_values, is_wide=is_wide)
 
 
 def _describe_times(name: Any, kind: str, read_days: Callable[[], NDArray[Any]]) -> Column:
-    """Describe a column of dates, or of lengths of time."""
+    """Describe a column of dates, or of durations."""
 
     def refuse_categories() -> CodedValues:
-        raise TypeError(f"it holds {'dates' if kind == 'date' else 'lengths of time'}; {_ADVICE}")
+        raise TypeError(f"it holds {name_kind(kind)}; {_ADVICE}")
 
     return Column(name, kind, read_days, refuse_categories)
 
@@ -169,7 +187,7 @@ def _describe_time_objects(name: Any, values: NDArray[Any], types: dict[str, typ
     """Describe a column of dates, or of lengths of time, as objects; None if it holds anything else."""
     known = {key: one for key, one in types.items() if key not in ("NoneType", "NaTType", "NAType", "float")}
     is_whole = "float" not in types or all(one != one for one in values.tolist() if type(one) is float)
-    for kind, family, label in (("date", date, "datetime64"), ("number", timedelta, "timedelta64")):
+    for kind, family, label in (("date", date, "datetime64"), ("duration", timedelta, "timedelta64")):
         if known and is_whole and all(issubclass(one, family) or key == label for key, one in known.items()):
 
             def read_days(label: str = label) -> NDArray[Any]:
@@ -206,8 +224,8 @@ def _describe_pandas(name: Any, series: Any) -> Column:
 
     if kind == "CategoricalDtype":
         return Column(name, "text", read_numbers, lambda: (series.cat.codes.to_numpy(), series.cat.categories), True)
-    kind = "text" if kind == "StringDtype" else "number" if is_real(plain) else str(dtype)
-    return Column(name, kind, read_numbers, series.factorize)
+    kind = "text" if kind == "StringDtype" else _name_real(plain) if is_real(plain) else str(dtype)
+    return Column(name, kind, read_numbers, series.factorize, is_wide=is_real(plain) and _is_wide(plain))
 
 
 def _describe_polars(series: Any) -> Column:
@@ -222,12 +240,17 @@ def _describe_polars(series: Any) -> Column:
         def read_days() -> NDArray[np.float64]:
             return np.asarray(series.to_physical().cast(polars.Float64).to_numpy() / _PER_DAY[unit])
 
-        return _describe_times(series.name, "number" if kind == "Duration" else "date", read_days)
+        return _describe_times(series.name, "duration" if kind == "Duration" else "date", read_days)
     small = kind in ("Boolean", "Int8", "Int16", "UInt8", "UInt16", "Float16", "Float32")
     target = polars.Float32 if small else polars.Float64
     is_categorical = kind in ("Categorical", "Enum")
-    number = kind in ("Boolean", "Null") or series.dtype.is_numeric()
-    kind = "number" if number else "text" if kind in ("String", "Categorical", "Enum") else str(series.dtype)
+    is_wide = series.dtype.is_decimal() or (series.dtype.is_integer() and not small)
+    if kind in ("String", "Categorical", "Enum"):
+        kind = "text"
+    elif kind == "Boolean":
+        kind = "truth"
+    else:
+        kind = "number" if kind == "Null" or series.dtype.is_numeric() else str(series.dtype)
 
     def read_coded_values() -> CodedValues:
         values = series.cast(target) if series.dtype.is_decimal() else series
@@ -236,7 +259,7 @@ def _describe_polars(series: Any) -> Column:
         codes = values.replace_strict(distinct, indices, default=-1, return_dtype=polars.Int64)
         return codes.to_numpy(), distinct.to_list()
 
-    return Column(series.name, kind, lambda: series.cast(target).to_numpy(), read_coded_values, is_categorical)
+    return Column(series.name, kind, lambda: series.cast(target).to_numpy(), read_coded_values, is_categorical, is_wide)
 
 
 def _describe_arrow(name: Any, values: Any) -> Column:
@@ -247,13 +270,18 @@ def _describe_arrow(name: Any, values: Any) -> Column:
         whole = "int32" if unit == "D" else "int64"
         return _describe_times(
             name,
-            "number" if types.is_duration(values.type) else "date",
+            "duration" if types.is_duration(values.type) else "date",
             lambda: values.cast(whole).cast("float64", safe=False).to_numpy() / _PER_DAY[unit],
         )
     target = "float32" if kind in ("bool", "int8", "int16", "uint8", "uint16", "halffloat", "float") else "float64"
-    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
-    text = types.is_dictionary(values.type) or kind in ("string", "large_string", "string_view")
-    kind = "text" if text else "number" if any(test(values.type) for test in tests) else kind
+    is_wide = types.is_decimal(values.type) or (types.is_integer(values.type) and target == "float64")
+    tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_null)
+    if types.is_dictionary(values.type) or kind in ("string", "large_string", "string_view"):
+        kind = "text"
+    elif types.is_boolean(values.type):
+        kind = "truth"
+    elif any(test(values.type) for test in tests):
+        kind = "number"
 
     def read_coded_values() -> CodedValues:
         # pyarrow 17 cannot encode numbers of 16 bits.
@@ -263,7 +291,35 @@ def _describe_arrow(name: Any, values: Any) -> Column:
 
     # A cast that is not safe may round.
     is_categorical = types.is_dictionary(values.type)
-    return Column(name, kind, lambda: values.cast(target, safe=False).to_numpy(), read_coded_values, is_categorical)
+    return Column(
+        name, kind, lambda: values.cast(target, safe=False).to_numpy(), read_coded_values, is_categorical, is_wide
+    )
+
+
+def _name_real(dtype: Any) -> str:
+    """Return the kind of a column of real numbers or Booleans of NumPy."""
+    return "truth" if dtype.kind == "b" else "number"
+
+
+def _is_wide(dtype: Any) -> bool:
+    """Tell whether a type of NumPy holds whole numbers that float64 does not."""
+    return bool(dtype.kind in "iu" and dtype.itemsize == 8)
+
+
+def name_kind(kind: str) -> str:
+    """Return what columns of a kind hold, in words.
+
+    Parameters
+    ----------
+    kind : str
+        The kind of a column.
+
+    Returns
+    -------
+    str
+    """
+    names = {"truth": "Booleans", "duration": "lengths of time"}
+    return names.get(kind, kind if kind == "text" else f"{kind}s")
 
 
 def read_as_numbers(column: Column) -> NDArray[Any] | None:
@@ -272,14 +328,14 @@ def read_as_numbers(column: Column) -> NDArray[Any] | None:
     Parameters
     ----------
     column : Column
-        Of kind "number", "date" or "text".
+        Of a kind of `NUMERIC`, or "text".
 
     Returns
     -------
     ndarray of shape (n_rows,) or None
         float32 or float64, NaN where missing; None if the column holds text.
     """
-    if column.kind in ("number", "date"):
+    if column.kind in NUMERIC:
         return column.read_numbers()
     codes, values = read_as_categories(column)
     if any(isinstance(values[code], str) for code in _find_distinct(codes[codes >= 0])):

@@ -17,7 +17,8 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, ch
 from untwist.arguments import Array
 from untwist.data.batches import Batches, Encoded
 from untwist.data.cells import to_date
-from untwist.data.tables import Schema
+from untwist.data.column_names import check_other_names
+from untwist.data.tables import Schema, refuse_other_objects
 
 __all__ = ["AcceptedTables", "TableEncoder"]
 
@@ -149,12 +150,15 @@ class TableEncoder:
         Their categories and dates.
     accepted_tables : AcceptedTables
         The tables that the engine takes.
+    other_names : tuple of str or None
+        The names of the columns as text, where they are no text: numbers, dates or tuples.
     """
 
     n_features: int
     feature_names: NDArray[Any] | None = None
     schema: Schema = field(default_factory=lambda: Schema({}))
     accepted_tables: AcceptedTables = field(default_factory=AcceptedTables)
+    other_names: tuple[str, ...] | None = None
 
     def encode(self, X: Any, estimator: Any = None) -> Any:
         """Return a table as numbers, in the form that the engine takes.
@@ -173,19 +177,27 @@ class TableEncoder:
         """
         if self._needs_no_check(X):
             return X
+        refuse_other_objects(X)
         estimator = self if estimator is None else self.stand_in_for(estimator)
-        names = None if self.feature_names is None else self.feature_labels
+        has_names = self.feature_names is not None or self.other_names is not None
+        names = self.feature_labels if has_names else None  # Many columns without a name need no list.
         if isinstance(X, Batches):
-            _check_feature_names(estimator, X.head, reset=False)
+            self._check_names(X.head, estimator)
             numbers: Any = X.encode(
                 self.schema,
                 lambda block, first_row: self.accepted_tables.check(block, estimator, names, first_row),
             )
         else:
-            _check_feature_names(estimator, X, reset=False)
+            self._check_names(X, estimator)
             numbers = self.accepted_tables.check(self.schema.encode(X), estimator, names)
         _check_n_features(estimator, numbers, reset=False)
         return numbers
+
+    def _check_names(self, X: Any, estimator: Any) -> None:
+        """Raise an error where the names of columns are not those of the training table, in its order."""
+        _check_feature_names(estimator, X, reset=False)
+        names = None if self.feature_names is None else self.feature_names.tolist()
+        check_other_names(X, names, self.other_names)
 
     def stand_in_for(self, estimator: Any) -> Any:
         """Return what scikit-learn's checks take for an estimator fitted to these columns, to name it in messages."""
@@ -248,7 +260,9 @@ class TableEncoder:
     @property
     def feature_labels(self) -> list[Any]:
         """The names of the columns, or their numbers where they have none."""
-        return list(range(self.n_features)) if self.feature_names is None else self.feature_names.tolist()
+        if self.feature_names is not None:
+            return list(self.feature_names.tolist())
+        return list(range(self.n_features) if self.other_names is None else self.other_names)
 
     def _needs_no_check(self, X: Any) -> bool:
         """Tell whether X is an array of finite numbers of the right shape, which takes a microsecond for a row."""
@@ -260,9 +274,7 @@ class TableEncoder:
             and X.size > 0
             and X.flags.c_contiguous
             and self.feature_names is None
-            and not self.schema.categories
-            and not self.schema.dates
-            and self.schema.missing is None
+            and self.schema.takes_any_number
             and math.isfinite(X.min())
             and math.isfinite(X.max())
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from untwist.arguments import Array, check_non_negative, is_missing
 from untwist.data.cells import find_spellings, list_some
 from untwist.data.tables import bring_to_host
+from untwist.data.whole_numbers import count_merged
 from untwist.data.workers import Workers, solo
 from untwist.sums import shorten_broadcast
 
@@ -95,9 +97,12 @@ def refuse_missing(y: Any, name: str = "y") -> None:
     name : str, default "y"
         What to call them in an error.
     """
-    values = np.asarray(bring_to_host(y)).ravel()
+    values = np.asarray(bring_to_host(y))
     if y is None:
         return
+    if values.ndim == 0:
+        raise ValueError(f"{name} must be labels, one for each row, got {y!r:.60}")
+    values = values.ravel()
     # NaN, and a date that is none, differ from themselves.
     is_lost = [is_missing(label) for label in values] if values.dtype == object else values != values
     missing = np.flatnonzero(is_lost)
@@ -138,7 +143,20 @@ def settle_objects(y: Any) -> Any:
         return y
     if len(are_truths) > 1:
         raise ValueError("y must hold labels of one kind, got Booleans beside numbers: make them one")
-    return np.array(values.tolist())
+    settled = np.array(values.tolist())
+    if settled.dtype.kind not in "biu":
+        _refuse_merged_labels("y", values.ravel().tolist())
+    return settled
+
+
+def _refuse_merged_labels(name: str, labels: Iterable[Any]) -> None:
+    """Raise a ValueError where labels that have to become float64 are whole numbers that it may not hold."""
+    before, _ = count_merged(labels)
+    if before:
+        raise ValueError(
+            f"{name} holds whole numbers beyond 2**53 beside others that have no type of whole numbers in common with "
+            "them, and would not all be told apart: give all labels as text, such as numpy.asarray(y).astype(str)"
+        )
 
 
 def weigh_classes(setting: Any, classes: NDArray[Any], mass: Array) -> Array:
@@ -227,6 +245,8 @@ def encode_labels(name: str, y: Any, classes: NDArray[Any]) -> NDArray[np.uint32
     """
     refuse_missing(y, name)
     y = column_or_1d(bring_to_host(y))
+    if y.dtype.kind in "iuf" and np.result_type(y, classes).kind == "f":
+        _refuse_merged_labels(name, {*y.tolist(), *classes.tolist()})
     try:
         unknown = np.setdiff1d(y, classes)
     except TypeError as error:

@@ -15,6 +15,8 @@ LEAST_BYTES = 8 << 30
 BYTES_PER_BYTE = 200
 #: A text is held about so often while a table is worked on: as it was read, in a frame, as a category, to be written.
 TIMES_HELD = 4
+#: The limits that held before those set here, the outermost first.
+_limits_before: list[int] = []
 
 
 class UnreadableFile(ValueError):
@@ -45,7 +47,11 @@ def limit_memory(*paths: Path) -> Iterator[None]:
         with _limit_address_space(_find_most_bytes(paths)):
             yield
     except MemoryError as error:
-        raise refuse_memory(*paths) from error
+        allowed = _find_system_limit()
+        if allowed is None or allowed >= _find_most_bytes(paths):
+            raise refuse_memory(*paths) from error
+        words = f"there is not enough memory to read {_name_files(paths)}: this process may take {allowed / 1e9:.1f} GB"
+        raise UnreadableFile(f"{words} (ulimit -v): allow it more, or split the file") from error
 
 
 def find_most_text(*paths: Path) -> float:
@@ -96,10 +102,23 @@ def _limit_address_space(most: int) -> Iterator[None]:
     except (ImportError, OSError, ValueError):  # There are no such limits here.
         yield
         return
+    _limits_before.append(usual[0])
     try:
         yield
     finally:
+        _limits_before.pop()
         resource.setrlimit(resource.RLIMIT_AS, usual)
+
+
+def _find_system_limit() -> int | None:
+    """Return how many bytes this process may take whatever is read, None where nobody has limited that."""
+    try:
+        import resource
+
+        limit = _limits_before[0] if _limits_before else resource.getrlimit(resource.RLIMIT_AS)[0]
+    except (ImportError, OSError):
+        return None
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def _name_files(paths: Sequence[Path]) -> str:

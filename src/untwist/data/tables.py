@@ -12,18 +12,20 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any
+from os import PathLike
+from typing import Any, NoReturn
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from untwist.data.cells import MISSING_AMONG_NUMBERS, TRUTH, Reading, decide
+from untwist.data.cells import MISSING_AMONG_NUMBERS, TRUTH, Reading, decide, list_some
+from untwist.data.column_names import list_names
 from untwist.data.columns import (
     Category,
     Column,
@@ -33,9 +35,11 @@ from untwist.data.columns import (
     describe_columns,
     is_a,
     is_real,
+    name_kind,
     read_as_categories,
     read_as_numbers,
 )
+from untwist.data.whole_numbers import refuse_merged_numbers
 from untwist.data.workers import Workers, solo
 
 __all__ = [
@@ -46,6 +50,8 @@ __all__ = [
     "compute_fingerprint",
     "learn",
     "learn_blocks",
+    "refuse_merged_cells",
+    "refuse_other_objects",
     "round_weights",
 ]
 
@@ -74,6 +80,10 @@ class Schema:
         By the index of a column how its texts become numbers; every column of dates has one.
     missing : float or None
         A number that counts as missing, besides NaN, in columns that hold neither categories nor dates.
+    durations : frozenset of int
+        The columns of lengths of time, which are encoded as days.
+    truths : frozenset of int or None
+        The columns of Booleans, which are encoded as 0 and 1; None where that is not known.
 
     Examples
     --------
@@ -89,6 +99,8 @@ class Schema:
     numbers: dict[int, tuple[float, ...]] = field(default_factory=dict, repr=False)
     readings: dict[int, Reading] = field(default_factory=dict, repr=False)
     missing: float | None = field(default=None, repr=False)
+    durations: frozenset[int] = field(default=frozenset(), repr=False)
+    truths: frozenset[int] | None = field(default=None, repr=False, compare=False)
 
     def __hash__(self) -> int:
         return hash(frozenset(self.categories.items()))
@@ -108,8 +120,11 @@ class Schema:
             Categories are their index, NaN where missing or unknown, or the number that they are coded by, NaN where
             missing. What is not two-dimensional comes back as an array, for scikit-learn to complain about.
         """
+        X = _convert_table(X)
         numbers = self._encode_cells(X)
-        return numbers if self.missing is None else self._find_missing(numbers, self.missing)
+        numbers = numbers if self.missing is None else self._find_missing(numbers, self.missing)
+        self._refuse_more_than_truths(X, numbers)
+        return numbers
 
     def _find_missing(self, numbers: Any, missing: float) -> Any:
         """Return a table with NaN in place of what counts as missing."""
@@ -127,24 +142,28 @@ class Schema:
 
     def _encode_cells(self, X: Any) -> Any:
         """Make numbers of a table, all of them as they are."""
-        X = _convert_table(X)
         if sparse.issparse(X):
-            if self.categories or self.dates:
-                what = "categories" if self.categories else "dates"
+            if self.categories or self.times:
+                what = "categories" if self.categories else "dates" if self.dates else "lengths of time"
                 raise ValueError(f"X must be dense, as it was when fitted: a sparse table cannot hold {what}")
             return convert_to_floats(X if X.format in ("csr", "csc") else X.tocsr())
-        if is_a(X, "pandas", "DataFrame") and len(set(X.dtypes)) == 1 and is_real(X.dtypes.iloc[0]) and not self.dates:
+        names = list_names(X)
+        if is_a(X, "pandas", "DataFrame") and len(set(X.dtypes)) == 1 and is_real(X.dtypes.iloc[0]) and not self.times:
             # This is a view if pandas keeps the numbers in one block.
             X = X.to_numpy()
         if isinstance(X, np.ndarray) and X.ndim != 2:
             return X
-        if isinstance(X, np.ndarray) and is_real(X.dtype) and not self.dates:
+        if isinstance(X, np.ndarray) and is_real(X.dtype) and not self.times:
+            self._warn_of_truths(names or range(X.shape[1]), range(X.shape[1] if X.dtype.kind == "b" else 0))
             categories = [index for index in self.categories if index < X.shape[1]]
             out = X.astype(choose_float(X.dtype)) if categories else convert_to_floats(X)
             for index in categories:
                 out[:, index] = self._encode_column(index, describe_array(index, X[:, index]))
             return out
         columns = describe_columns(X)
+        self._warn_of_truths(
+            [column.name for column in columns], [i for i, column in enumerate(columns) if column.kind == "truth"]
+        )
         encoded = [
             self._encode_column(index, column) if index in self.categories else self._read_column(index, column)
             for index, column in enumerate(columns)
@@ -160,6 +179,16 @@ class Schema:
     def dates(self) -> frozenset[int]:
         """The columns of dates, which are encoded as days since 1970."""
         return frozenset(index for index, reading in self.readings.items() if reading.kind == "date")
+
+    @property
+    def times(self) -> frozenset[int]:
+        """The columns of dates or of lengths of time."""
+        return self.dates | self.durations
+
+    @property
+    def takes_any_number(self) -> bool:
+        """Whether an array of numbers is encoded as it is, whatever these are."""
+        return not (self.categories or self.times or self.truths) and self.missing is None
 
     @property
     def n_sets(self) -> dict[int, int]:
@@ -190,18 +219,47 @@ class Schema:
     def _read_column(self, index: int, column: Column) -> NDArray[Any] | None:
         """Return a column of numbers or dates as numbers; None if it holds text that was not learned to be read."""
         reading = self.readings.get(index)
-        if column.kind == "date" and index not in self.dates:
-            raise ValueError(f"column {column.name!r} held numbers when fitted, and dates now: convert it")
-        if reading is None or column.kind == "date":
-            return read_as_numbers(column)
+        learned = "date" if index in self.dates else "duration" if index in self.durations else "number"
+        is_time = column.kind in ("date", "duration")
+        if is_time and column.kind != learned:
+            _refuse_kind(column.name, name_kind(learned), name_kind(column.kind))
+        if reading is None or is_time:
+            numbers = read_as_numbers(column)
+            if learned == "duration" and not is_time and numbers is not None and not np.isnan(numbers).all():
+                _refuse_kind(column.name, name_kind(learned), name_kind(column.kind))
+            return numbers
         if column.kind == "text":
             codes, values = read_as_categories(column)
             if any(isinstance(value, str) for value in values):
                 return _read_texts(column.name, reading, values)[codes]
         numbers = read_as_numbers(column)
         if reading.kind == "date" and numbers is not None and not np.isnan(numbers).all():
-            raise ValueError(f"column {column.name!r} held dates when fitted, and numbers now: convert it")
+            _refuse_kind(column.name, "dates", name_kind(column.kind))
         return numbers
+
+    def _warn_of_truths(self, names: Sequence[Any], here: Iterable[int]) -> None:
+        """Warn of columns that hold Booleans now, and held numbers: these need not have been 0 and 1 alone."""
+        if self.truths is None:
+            return
+        others = self.truths | self.times | self.categories.keys()
+        changed = [names[index] for index in here if index not in others]
+        if changed:
+            warnings.warn(
+                f"{_say_who_holds(changed)} Booleans now, and held numbers when fitted: true is taken for 1 and false "
+                "for 0; convert them, if these are what they were then",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def _refuse_more_than_truths(self, X: Any, numbers: Any) -> None:
+        """Raise a ValueError where a column of Booleans holds other numbers now."""
+        if not self.truths or numbers.ndim != 2 or numbers.shape[1] <= max(self.truths):
+            return
+        names = list_names(X) or range(numbers.shape[1])
+        for index in sorted(self.truths):
+            values = numbers[:, [index]].toarray() if sparse.issparse(numbers) else numbers[:, index]
+            if not ((values == 0) | (values == 1) | np.isnan(values)).all():
+                _refuse_kind(names[index], "Booleans", "numbers other than 0 and 1")
 
     def _encode_column(self, index: int, column: Column) -> NDArray[np.float32]:
         """Return what stands for each row's category.
@@ -213,9 +271,8 @@ class Schema:
         are_text = {isinstance(value, str) for value in values if value is not None}
         if are_text and known_are_text and not are_text & known_are_text:
             before, now = ("text", "numbers") if True in known_are_text else ("numbers", "text")
-            raise ValueError(
-                f"column {column.name!r} held {before} as categories when fitted, and {now} now: convert it"
-            )
+            _refuse_kind(column.name, f"{before} as categories", now)
+        _warn_of_strangers(column.name, codes, values, known)
         unknown = self.numbers[index][-1] if index in self.numbers else np.nan
         # The code -1 takes the last number, that of None, which no category is.
         number_by_code = [np.nan if value is None else known.get(value, unknown) for value in [*values, None]]
@@ -268,10 +325,16 @@ def learn(
         names = getattr(given, "columns", range(X.shape[-1]))
         if _choose_columns(categorical_features, names, []):
             raise ValueError("categorical_features must be None or empty if X is sparse: make X dense, or encode it")
+        if X.ndim == 2 and X.dtype.kind in "iu" and X.dtype.itemsize == 8:
+            by_column = X.tocsc()
+            starts = zip(names, by_column.indptr[:-1], by_column.indptr[1:], strict=True)
+            refuse_merged_numbers(describe_array(name, by_column.data[start:end]) for name, start, end in starts)
         return Schema({})
     if isinstance(X, np.ndarray) and X.ndim != 2:
         return Schema({})
     columns = describe_columns(X)
+    chosen = _choose_columns(categorical_features, [column.name for column in columns], [])
+    refuse_merged_numbers(column for index, column in enumerate(columns) if index not in chosen)
     if sample_weight is not None and np.shape(sample_weight) != (X.shape[0],):
         shape = np.shape(sample_weight)
         raise ValueError(f"sample_weight must be {X.shape[0]} numbers, one per row, got shape {shape}")
@@ -340,8 +403,11 @@ def _learn_columns(
 ) -> Schema:
     """Learn the schema of these columns, whose rows come in blocks."""
     text = [index for index, column in enumerate(columns) if column.kind == "text"]
-    dates_here = [index for index, column in enumerate(columns) if column.kind == "date"]
-    readings = dict.fromkeys(sorted(set().union(*workers.gather(dates_here))), Reading("date"))
+    dates, durations, truths = (
+        [set(one) for one in workers.gather([index for index, column in enumerate(columns) if column.kind == kind])]
+        for kind in ("date", "duration", "truth")
+    )
+    readings = dict.fromkeys(sorted(set().union(*dates)), Reading("date"))
     chosen_here = _choose_columns(categorical_features, [column.name for column in columns], text)
     chosen = set().union(*workers.gather(chosen_here))
     others = [index for index in text if index not in chosen]
@@ -373,7 +439,12 @@ def _learn_columns(
         readings |= _find_readings(columns, texts)
     known = {index: total for index, total in totals_everywhere if index not in readings}
     categories = {index: _keep_heaviest(total, max_categories) for index, total in known.items()}
-    return Schema(categories, readings=readings)
+    return Schema(
+        categories,
+        readings=readings,
+        durations=frozenset().union(*durations),
+        truths=frozenset(truths[0].intersection(*truths[1:]) - chosen),
+    )
 
 
 def _find_readings(columns: list[Column], totals: dict[int, Counter[Category]]) -> dict[int, Reading]:
@@ -404,13 +475,52 @@ def _read_texts(name: Any, reading: Reading, values: list[Category | None]) -> N
     numbers = np.append(reading.read(texts), np.nan)
     for index, value in enumerate(values):
         if isinstance(value, str):
-            if np.isnan(numbers[index]) and texts[index].lower() not in MISSING_AMONG_NUMBERS:
-                raise ValueError(f"column {name!r} held {reading.kind}s when fitted, and {value!r:.50} now: convert it")
+            is_lost = np.isnan(numbers[index]) and texts[index].lower() not in MISSING_AMONG_NUMBERS
+            # A column that holds such words is not read as numbers when it is learned from.
+            if is_lost or texts[index].lower() in TRUTH:
+                _refuse_kind(name, f"{reading.kind}s", f"{value!r:.50}")
         elif value is not None:
             if reading.kind == "date":
-                raise ValueError(f"column {name!r} held dates when fitted, and numbers now: convert it")
+                _refuse_kind(name, "dates", "numbers")
             numbers[index] = value
     return numbers
+
+
+def _refuse_kind(name: Any, before: str, now: str) -> NoReturn:
+    """Raise the ValueError for a column that holds something else now than when it was learned from."""
+    raise ValueError(f"column {name!r} held {before} when fitted, and {now} now: convert it")
+
+
+def _warn_of_strangers(
+    name: Any, codes: NDArray[np.intp], values: list[Category | None], known: Container[Any]
+) -> None:
+    """Warn of a column of categories none of which is known."""
+    if not known or all(value in known for value in values):
+        return
+    # Categories of a frame need not occur in its rows.
+    present = [values[code] for code in np.flatnonzero(np.bincount(codes[codes >= 0]))]
+    strangers = [value for value in present if value is not None]
+    if strangers and not any(value in known for value in strangers):
+        warnings.warn(
+            f"column {name!r} holds no category that it held when fitted, but {list_some(strangers)}: all are taken "
+            "for unknown ones; write them as they were then, if they are the same",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def refuse_merged_cells(X: Any, categories: Container[int]) -> None:
+    """Raise a ValueError where float64 cannot tell whole numbers of a column apart.
+
+    Parameters
+    ----------
+    X : table
+        The rows to learn from.
+    categories : container of int
+        The columns that are read as categories, which may hold any numbers.
+    """
+    columns = describe_columns(_convert_table(X))
+    refuse_merged_numbers(column for index, column in enumerate(columns) if index not in categories)
 
 
 def compute_fingerprint(numbers: Any, labels: NDArray[np.uint32]) -> int:
@@ -558,8 +668,28 @@ def _unmask(array: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
     return values
 
 
+def refuse_other_objects(X: Any) -> None:
+    """Raise a ValueError for what is no table, and what NumPy would take for a single value or for text.
+
+    Parameters
+    ----------
+    X : object
+        Whatever was given as a table.
+    """
+    kind = type(X).__name__
+    if isinstance(X, Mapping) and not sparse.issparse(X):
+        raise ValueError(f"X must be a table, got a {kind}: give pandas.DataFrame(X)")
+    if isinstance(X, (list, tuple)) and X and isinstance(X[0], Mapping):
+        raise ValueError(f"X must be a table, got a {kind} of {type(X[0]).__name__}: give pandas.DataFrame(X)")
+    if isinstance(X, (str, bytes, PathLike)):
+        raise ValueError(f"X must be a table, got {X!r:.60}: read the file first, or give untwist.batches.Batches")
+    if X is None or isinstance(X, (Set, Iterator)):
+        raise ValueError(f"X must be a table of rows and columns, got {X!r:.60}")
+
+
 def _convert_table(X: Any) -> Any:
     """Return `X` as a sparse matrix, an array, or a data frame of pandas, polars or pyarrow."""
+    refuse_other_objects(X)
     X = bring_to_host(X)
     if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.names is not None:
         raise ValueError("X must be a table, got a structured array of NumPy: give pandas.DataFrame(X)")

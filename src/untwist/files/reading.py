@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -267,12 +267,26 @@ def _read_columns(about: Any, n_scores: int, accepted: AcceptedTables, arrays: A
     numbers = _read_numbers(about.get("numbers", []), categories, arrays)
     readings = _read_readings(about.get("readings", []), categories, n_features)
     missing = read_number(about["missing"], low=-LARGEST_NUMBER, high=LARGEST_NUMBER) if "missing" in about else None
-    schema = Schema(categories, numbers, readings, missing)
+    durations = _read_places(about.get("durations", []), n_features)
+    truths = _read_places(about["truths"], n_features) if "truths" in about else None
+    schema = Schema(categories, numbers, readings, missing, durations, truths)
+    kinds: list[Collection[int]] = [durations, truths or set(), schema.dates, categories.keys()]
+    require(sum(map(len, kinds)) == len(set().union(*kinds)), "a column holds one kind of values")
     most = max(schema.n_sets.values(), default=0)
     require(
         most <= KNOWN_CATEGORIES, f"a column that is not coded by its labels has at most {KNOWN_CATEGORIES} categories"
     )
-    return TableEncoder(n_features, feature_names, schema, accepted)
+    other_names = None
+    if about.get("other_names") is not None:
+        other_names = tuple(read_texts(about["other_names"]))
+        require(len(other_names) == n_features and feature_names is None, "there is one name for each column")
+    return TableEncoder(n_features, feature_names, schema, accepted, other_names)
+
+
+def _read_places(about: Any, n_features: int) -> frozenset[int]:
+    """Return the positions of some columns."""
+    require(isinstance(about, list), "positions are a list")
+    return frozenset(read_whole(column, 0, n_features - 1) for column in about)
 
 
 def _read_categories(about: Any, n_features: int) -> dict[int, tuple[Category, ...]]:

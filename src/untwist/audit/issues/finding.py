@@ -19,7 +19,7 @@ from untwist.audit.issues.near import find_near_duplicates
 from untwist.audit.issues.outliers import find_outliers
 from untwist.audit.issues.rows import ComparedRows
 from untwist.data.batches import Batches
-from untwist.data.columns import describe_array
+from untwist.data.columns import NUMERIC, describe_array
 from untwist.data.encoding import TableEncoder
 from untwist.data.labels import refuse_missing
 from untwist.data.tables import LARGEST_CODE, bring_to_host, learn
@@ -115,7 +115,7 @@ def read_times(time: ArrayLike | None, n_rows: int) -> Array | None:
     if values.shape != (n_rows,):
         raise ValueError(f"time must be one for each of the {n_rows} rows, got shape {values.shape}")
     column = describe_array("time", values)
-    if column.kind not in ("number", "date"):
+    if column.kind not in NUMERIC:
         raise ValueError("time must hold numbers or dates: convert it, say by pandas.to_datetime")
     return np.asarray(column.read_numbers(), dtype=np.float64)
 
