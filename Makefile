@@ -8,6 +8,7 @@ DEMO_REQUIREMENTS := "pandas>=2.2" "xgboost-cpu>=3.0"  # what the demo needs bes
 # A dot every two seconds says that a silent command is at work. Plain shells run no EXIT trap when a signal ends them.
 DOTS := (while sleep 2 && kill -0 $$$$ 2> /dev/null; do printf .; done) & dots=$$!; \
   trap 'kill $$dots 2> /dev/null; echo' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM HUP;
+VERSIONS ?= 3.11 3.12 3.13  # of Python; one that the machine does not have is left out
 TORCH ?= torch==2.13.0  # the last build for CPUs alone that was tried
 SANITIZE := -std=c++17 -O1 -g -Wall -Wextra -Wconversion -Werror -ffp-contract=off -pthread -DUNTWIST_VECTORISED=
 INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && echo "Installing Chromium" && \
@@ -30,7 +31,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed test-peers test-lowest test-aarch64 docs notebooks sdist sanitize \
+.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed test-peers test-versions test-aarch64 docs notebooks sdist sanitize \
   sanitize-module valgrind fuzz leaks soak coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust clean
 
 help:  ## List the targets
@@ -64,7 +65,7 @@ lint: $(READY)  ## Linter, formatters (Python and C++) and the strict type check
 test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 4 minutes on two cores
 	@$(PYTEST)
 
-test-all: test test-slow test-properties test-browser test-wheel test-lowest test-peers sanitize fuzz test-integrations test-distributed  ## Everything, in an hour or so
+test-all: test test-slow test-properties test-browser test-wheel test-versions test-peers sanitize fuzz test-integrations test-distributed  ## Everything, in an hour or so
 
 test-slow: $(READY)  ## What `make test` leaves out: slow tests, more cases, the paper's own numbers (about 7 minutes)
 	@$(PYTEST) -m slow
@@ -148,8 +149,8 @@ docs-reliability: $(READY)  ## docs/reliability.md from the records in docs/reli
 test-wheel: $(READY)  ## Build the wheel and try it in an environment with the core dependencies only
 	@$(BIN)/python tests/package/try_wheel.py
 
-test-lowest: $(READY)  ## The tests of the package with the oldest versions that pyproject.toml allows, in build/lowest
-	@$(BIN)/python -m reliability.lowest
+test-versions: $(READY)  ## The tests of the package with the oldest and the newest of what it needs, on Python VERSIONS (3.11 3.12 3.13)
+	@$(BIN)/python -m reliability.versions $(VERSIONS)
 
 test-aarch64: $(READY)  ## The engine cross-compiled for aarch64 and run by qemu: its checks, and the same bits (Debian, root: minutes)
 	@command -v qemu-aarch64 aarch64-linux-gnu-g++ debootstrap > /dev/null || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \

@@ -438,11 +438,17 @@ def test_noise_rises_along_a_column_with_the_mean_that_was_asked_for():
             assert rates.min() < 0.5 * rate
     # The order counts and the distances do not; ties share their rate; what is missing has the mean.
     noise = InstanceNoise(0.25, "t")
-    first, second = (
+    far = np.array(["3024-03", "1023-01", "1023-01", "2024-01", "NaT"], dtype="datetime64[s]")  # Beyond nanoseconds.
+    first, *others = (
         1 - noise.transition_matrices(pd.DataFrame({"t": values}), [0, 1, 1, 0, 1])[:, 0, 0]
-        for values in ([3.0, 1.0, 1.0, 2.0, np.nan], pd.to_datetime(["2024-03", "2023-01", "2023-01", "2024-01", None]))
+        for values in (
+            [3.0, 1.0, 1.0, 2.0, np.nan],
+            pd.to_datetime(["2024-03", "2023-01", "2023-01", "2024-01", None]),
+            far,
+        )
     )
-    np.testing.assert_array_equal(first, second)
+    for other in others:
+        np.testing.assert_array_equal(first, other)
     assert first[1] == first[2] < first[3] < first[0]
     assert first[4] == 0.25
     assert first.mean() == pytest.approx(0.25, abs=1e-12)

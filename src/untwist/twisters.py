@@ -674,7 +674,7 @@ class InstanceNoise(_RowTwister):
         column = _take_column(table, _locate("column", [self.column], table)[0])
         if np.asarray(column).dtype.kind == "M":
             days = np.asarray(column)
-            return np.where(np.isnat(days), np.nan, days.astype("datetime64[ns]").astype(np.int64).astype(np.float64))
+            return np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(np.float64))
         if (numbers := _read_numbers(column)) is None:
             raise ValueError(f"column must be one of numbers or dates, which {self.column!r} is not")
         return numbers

@@ -1,5 +1,6 @@
 """The engine over XGBoost's trees: round by round that of the compiled engine on the same bins, and what it refuses."""
 
+import json
 import sys
 
 import numpy as np
@@ -9,7 +10,10 @@ from scipy import sparse
 import untwist
 from helpers.noisy_rows import make_noisy_rows
 from untwist import PILBoostClassifier, _core
-from untwist.boosting.engines.xgboost.trees import find_last_below
+from untwist.boosting.engines.engine import EngineOptions, Growth, Rows, Task
+from untwist.boosting.engines.xgboost.booster import XGBoostBooster
+from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
+from untwist.boosting.engines.xgboost.trees import assemble_forest, find_last_below, read_trees
 from untwist.boosting.engines.xgboost.weights import Weigher, find_array_library
 from untwist.export import numbers, probabilities, to_xgboost
 from untwist.links import CanonicalLink, ClippedLink
@@ -88,6 +92,49 @@ def test_rounds_are_the_same_with_missing_values():
     np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=1e-6)
 
 
+@pytest.mark.parametrize("codes", [True, False], ids=["codes", "numbers"])
+@pytest.mark.parametrize("condition", [-np.inf, np.inf, -0.5, 0.0, 1.0, 1.5, 3.0])
+@pytest.mark.parametrize("missing_left", [0, 1])
+def test_a_tree_sends_every_row_where_xgboost_does_even_by_an_infinite_condition(codes, condition, missing_left):
+    known = np.array([10.0, 20.0, 30.0])
+    table = np.array([[0.0], [1.0], [2.0], [3.0], [np.nan]])
+    matrix = xgboost.DMatrix(table, label=[0, 0, 1, 1, 1])
+    booster = xgboost.train({"max_depth": 1, "base_score": 0.0, "min_child_weight": 0.0}, matrix, 1)
+    content = json.loads(booster.save_raw("json"))
+    (tree,) = content["learner"]["gradient_booster"]["model"]["trees"]
+    tree |= {"split_conditions": [condition, *tree["split_conditions"][1:]], "default_left": [missing_left, 0, 0]}
+    planted = xgboost.Booster(model_file=bytearray(json.dumps(content).encode()))
+    forest = assemble_forest(
+        read_trees(planted.save_raw("json")),
+        leverages=np.ones(1),
+        edges=np.ones(1),
+        sample_weights=np.ones(1),
+        thresholds=[known] if codes else None,
+        n_categories=np.zeros(1, dtype=np.int32),
+        has_missing=np.ones(1, dtype=bool),
+    )
+    rows = np.array([[5.0], [15.0], [25.0], [35.0], [np.nan]]) if codes else table
+    np.testing.assert_array_equal(forest.scores(rows), planted.predict(matrix, output_margin=True))
+
+
+@pytest.mark.parametrize("method", ["hist", "approx", "exact"])
+@pytest.mark.parametrize("direction", [-1, 1])
+def test_missing_values_may_be_left_of_all_others(method, direction):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 9, (500, 1)).astype(float)
+    lost = rng.random(500) < 0.3
+    X[lost] = np.nan
+    y = (lost if direction < 0 else ~lost) ^ (rng.random(500) < 0.1)
+    options = EngineOptions(growth=Growth(monotone=(direction,)), tree_method=method)
+    link = ClippedLink(AlphaLoss(2.0))
+    dataset = XGBoostDataset(Rows(X, y.astype(np.uint32), np.ones(500)), options)
+    booster = XGBoostBooster(dataset, Task(link, 1.0, options.growth, positive_class=1))
+    booster.boost(3)
+    forest = booster.ensemble().forest
+    assert (forest.missing_left[0], forest.threshold[0] < 0) == (1, True)
+    np.testing.assert_allclose(forest.scores(X), booster.current_scores(), rtol=1e-12)
+
+
 def test_rounds_are_the_same_for_several_classes():
     X, y = make_noisy_rows(classes=4)
     assert_same_rounds(*fit_both(X, y, n_estimators=6), X)
@@ -117,6 +164,10 @@ def test_a_split_on_numbers_keeps_every_row_on_its_side():
     below = find_last_below(singles)
     assert (below.astype(np.float32) < singles).all()
     assert (np.nextafter(below, np.inf).astype(np.float32) >= singles).all()
+    largest = np.finfo(np.float32).max
+    extremes = find_last_below(np.array([-np.inf, -largest, largest, np.inf], dtype=np.float32))
+    tie = 2.0**128 - 2.0**103  # Half way between the largest single and the next one if there were one.
+    np.testing.assert_array_equal(extremes[[0, 1, 3]], [-np.inf, -tie, np.nextafter(tie, 0.0)])
     X, y = make_noisy_rows()
     model = PILBoostClassifier(2.0, n_estimators=8, max_depth=5, engine="xgboost", tree_method="exact").fit(X, y)
     rows = np.concatenate([X, np.nextafter(X, np.inf), model.forest_.threshold[:, None] * np.ones(X.shape[1])])
@@ -349,6 +400,20 @@ def test_a_plain_xgboost_model_has_the_scores(engine):
             margins = to_xgboost(model).predict(matrix, output_margin=True)
             np.testing.assert_allclose(margins, model.decision_function(rows), atol=1e-5)
             np.testing.assert_allclose(probabilities(model, margins), model.predict_proba(rows), atol=1e-5)
+
+
+def test_a_plain_xgboost_model_sends_even_the_largest_numbers_where_the_model_does():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((600, 1)) < 0.4, np.nan, rng.integers(0, 9, (600, 1)))
+    y = np.isnan(X[:, 0]) ^ (rng.random(600) < 0.1)
+    largest = float(np.finfo(np.float32).max)
+    rows = np.array([[-largest], [0.0], [largest], [np.nan]])
+    for direction in (-1, 1):  # Missing values are left of all others, and right of them.
+        settings = {"n_estimators": 1, "max_depth": 1, "monotonic_cst": [direction], "engine": "xgboost"}
+        model = PILBoostClassifier(2.0, **settings).fit(X, y)
+        assert np.isinf(model.forest_.threshold[0])
+        margins = to_xgboost(model).predict(xgboost.DMatrix(rows), output_margin=True)
+        np.testing.assert_allclose(margins, model.decision_function(rows), atol=1e-6)
 
 
 def test_a_plain_xgboost_model_of_classes_that_stop_apart(tmp_path):

@@ -25,6 +25,9 @@ from untwist.audit import audit_labels
 from untwist.commands import main as cli
 from untwist.files import dumps, write_whole
 
+# From Python 3.12 on a fork warns where there are threads, as libraries and pytest-xdist start them.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
 SOURCE = Path(sys.modules["untwist"].__file__).parent
 
 

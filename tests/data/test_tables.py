@@ -786,6 +786,11 @@ def test_whole_dates_and_lengths_of_time_are_days():
         )
     for X in (pl.DataFrame({"d": days}), np.array(days, dtype="M8[D]")[:, None], np.array(days, dtype=object)[:, None]):
         np.testing.assert_array_equal(learn(X).encode(X), [[18262], [np.nan]])
+    for unit, since in (("s", 86_400), ("ms", 86_400_000), ("D", 1)):  # Their microseconds do not fit 64 bits.
+        far = np.array([10**9 * since + since // 2, -(10**9) * since, 0, np.iinfo(np.int64).min])
+        for kind in ("datetime64", "timedelta64"):
+            expected = [[10**9 + since // 2 / since], [-(10**9)], [0], [np.nan]]
+            np.testing.assert_array_equal(learn(X := far.view(f"{kind}[{unit}]")[:, None]).encode(X), expected)
     lengths = [datetime.timedelta(hours=36), None]
     for X in (
         pd.DataFrame({"t": pd.to_timedelta(lengths)}),

@@ -35,6 +35,8 @@ __all__ = [
 NUMERIC_SHARE = 0.95
 #: Dates are days since this one.
 EPOCH = datetime(1970, 1, 1)
+#: From so many days on the microseconds do not fit 64 bits: 292,000 years.
+MOST_DAYS_IN_MICROSECONDS = 2**63 // 86_400_000_000
 #: Texts that stand for a missing value in every column, in lower case.
 MISSING = frozenset(
     [
@@ -535,8 +537,13 @@ def to_days(dates: NDArray[Any]) -> NDArray[np.float64]:
         NaN where a date is missing.
     """
     kind = "datetime64" if dates.dtype.kind == "M" else "timedelta64"
-    exact = dates.astype(f"{kind}[us]")
-    return np.where(np.isnat(exact), np.nan, exact.astype(np.int64) / 86_400e6)
+    day = dates.astype(f"{kind}[D]")
+    is_far = np.abs(day.astype(np.int64)) >= MOST_DAYS_IN_MICROSECONDS
+    near = np.where(is_far, np.array("NaT", dtype=dates.dtype), dates).astype(f"{kind}[us]")
+    days = np.where(np.isnat(near), np.nan, near.astype(np.int64) / 86_400e6)
+    if is_far.any():
+        days[is_far] = day[is_far].astype(np.int64) + (dates - day)[is_far] / np.timedelta64(1, "D")
+    return days
 
 
 def to_date(days: float) -> date | datetime | float:

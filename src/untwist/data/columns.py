@@ -201,7 +201,7 @@ def _describe_time_objects(name: Any, values: NDArray[Any], types: dict[str, typ
 def _to_moment(value: Any, label: str) -> Any:
     """Return a date, a length of time or a missing one as NumPy takes it; a date of a time zone as that of UTC."""
     if value is None or value != value or type(value).__name__ in ("NaTType", "NAType"):
-        return np.datetime64("NaT") if label == "datetime64" else np.timedelta64("NaT")
+        return np.datetime64("NaT", "us") if label == "datetime64" else np.timedelta64("NaT", "us")
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC).replace(tzinfo=None)
     return value

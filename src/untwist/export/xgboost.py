@@ -153,6 +153,6 @@ def _count_leaves(splits: NDArray[np.intp], left: NDArray[np.int_], n_nodes: int
 
 
 def _find_first_above(threshold: Array) -> NDArray[np.float32]:
-    """Return the smallest single above what a threshold rounds to, within what singles there are."""
-    most = np.finfo(np.float32).max
-    return np.nextafter(np.clip(threshold, -most, most).astype(np.float32), np.float32(most))
+    """Return the smallest single above what a threshold rounds to: infinity where all numbers go left."""
+    with np.errstate(over="ignore"):
+        return np.nextafter(threshold.astype(np.float32), np.float32(np.inf))

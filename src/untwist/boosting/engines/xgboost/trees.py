@@ -1,12 +1,14 @@
 """Trees of XGBoost as arrays.
 
 XGBoost sends a row left where x < c, with x and c in single precision, ours where x <= threshold in double: the
-threshold is the last double that rounds to a single below c, so that no row changes sides.
+threshold is the last double that rounds to a single below c, so that no row changes sides. No x is below c = -inf:
+from version 3.4 on it is how XGBoost says that missing values go left and all others right.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,6 +22,9 @@ __all__ = ["GrownTree", "assemble_forest", "find_last_below", "read_trees"]
 
 #: A set of categories has a bit for each of so many codes.
 MOST_CODES = 256
+
+#: Where the next single would be if there were one: numbers from half way there on round to infinity.
+BEYOND_SINGLES = 2.0**128
 
 
 def read_trees(raw: bytes | bytearray) -> list[GrownTree]:
@@ -63,13 +68,14 @@ class GrownTree:
 
 
 def find_last_below(condition: NDArray[np.float32]) -> Array:
-    """Return the largest double that, rounded to single precision, is below the condition."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    """Return the largest double that, rounded to single precision, is below the condition; -inf where none is."""
+    with np.errstate(over="ignore"):
         below = np.nextafter(condition, np.float32(-np.inf))
-        middle = 0.5 * (below.astype(np.float64) + condition.astype(np.float64))
-        middle = np.where(np.isfinite(middle), middle, below.astype(np.float64))
+        around = np.clip(np.array([below, condition], dtype=np.float64), -BEYOND_SINGLES, BEYOND_SINGLES)
+        middle = 0.5 * around.sum(axis=0)
         rounded = middle.astype(np.float32)  # A number half way between two singles goes to the even one.
-        return np.where(rounded < condition, middle, np.nextafter(middle, -np.inf))
+    last = np.where(rounded < condition, middle, np.nextafter(middle, -np.inf))
+    return np.where(condition == -np.inf, -np.inf, last)
 
 
 def assemble_forest(
@@ -150,12 +156,11 @@ class _Nodes:
                 self.threshold[node] = 0.0
                 sets.append(np.packbits(left, bitorder="little").view("<u8").astype(np.uint64))
             elif thresholds is not None:
-                last_code = int(np.ceil(tree.condition[node])) - 1
-                self.threshold[node] = _decode_threshold(thresholds[column], last_code)
+                self.threshold[node] = _decode_threshold(thresholds[column], float(tree.condition[node]))
 
 
-def _decode_threshold(known: Array, last_code: int) -> float:
-    """Return the threshold below which all values have codes up to `last_code`."""
-    if last_code < 0:
+def _decode_threshold(known: Array, condition: float) -> float:
+    """Return the threshold up to which all values have codes below the condition, which may be infinite."""
+    if condition <= 0:
         return -np.inf
-    return float(known[last_code]) if last_code < len(known) else np.inf
+    return float(known[math.ceil(condition) - 1]) if condition <= len(known) else np.inf
