@@ -12,7 +12,7 @@ from untwist.audit import audit_labels
 from untwist.batches import Batches
 from untwist.commands.main import main
 from untwist.data.emptiness import describe_emptiness
-from untwist.data.targets import find_objection
+from untwist.data.targets import doubt_classes
 
 X, TARGET = load_diabetes(return_X_y=True)
 LABELS = (TARGET > 140).astype(int)
@@ -49,7 +49,7 @@ def test_the_command_line_has_the_same_rule(tmp_path, capsys):
         table, index=False
     )
     assert main(["train", str(table), "--label", "label", "-o", str(tmp_path / "model")]) == 1
-    assert find_objection(np.unique(TARGET), len(TARGET)) in capsys.readouterr().err
+    assert doubt_classes(np.unique(TARGET), len(TARGET)) in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore:pred_probs")

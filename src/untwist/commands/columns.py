@@ -33,7 +33,7 @@ from untwist.data.cells import (
     looks_ambiguous,
     to_days,
 )
-from untwist.data.targets import find_objection
+from untwist.data.targets import doubt_classes
 from untwist.text import clip
 
 __all__ = [
@@ -403,7 +403,7 @@ def _check_classes(label: str, y: NDArray[Any]) -> None:
     classes = np.unique(y)
     if classes.size == 1:
         raise ValueError(f"column {label!r} holds only {classes.tolist()[0]!r}: two classes are needed")
-    if objection := find_objection(classes, len(y)):
+    if objection := doubt_classes(classes, len(y)):
         raise ValueError(f"column {label!r} {objection}")
 
 

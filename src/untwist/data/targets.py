@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["are_rows_known", "find_objection", "know_rows", "refuse_regression_target"]
+__all__ = ["are_rows_known", "doubt_classes", "know_rows", "refuse_regression_target"]
 
 #: A target with more classes than this is refused.
 MOST_CLASSES = 500
@@ -48,7 +48,7 @@ def are_rows_known() -> bool:
     return _rows_are_known.get()
 
 
-def find_objection(classes: NDArray[Any], n_rows: int) -> str | None:
+def doubt_classes(classes: NDArray[Any], n_rows: int) -> str | None:
     """Say why the different values of a target are hardly classes.
 
     Parameters
@@ -65,9 +65,9 @@ def find_objection(classes: NDArray[Any], n_rows: int) -> str | None:
 
     Examples
     --------
-    >>> find_objection(np.arange(214), 442)
+    >>> doubt_classes(np.arange(214), 442)
     'holds 214 different values in 442 rows: is it the label?'
-    >>> find_objection(np.arange(2), 442)
+    >>> doubt_classes(np.arange(2), 442)
     """
     if len(classes) > MOST_CLASSES or (n_rows > FEW_ROWS and len(classes) > n_rows / ROWS_PER_CLASS):
         return f"holds {len(classes)} different values in {n_rows} rows: is it the label?"
@@ -91,7 +91,7 @@ def refuse_regression_target(y: Any, classes: NDArray[Any], n_rows: int) -> None
     # Whoever gives text or categories means classes.
     if classes.dtype.kind not in "iuf" or _is_categorical(y):
         return
-    objection = find_objection(classes, n_rows)
+    objection = doubt_classes(classes, n_rows)
     if objection is not None:
         raise ValueError(
             f"y {objection} If these are classes, give them as text, such as numpy.asarray(y).astype(str), or as "
