@@ -497,8 +497,11 @@ def test_an_unfitted_classifier_of_ours_is_fitted_as_the_audit_would():
     assert audit.model.max_depth == 2
     fitted = PILBoostClassifier(max_depth=2, random_state=3).fit(X, y)
     np.testing.assert_array_equal(audit.wrong, audit_labels(X, y, fitted, seeks_sources=False).wrong)
-    mine = audit_labels(X, y, PILBoostClassifier(random_state=5), random_state=3, seeks_sources=False)
-    assert mine.model.random_state == 5
+    mine = audit_labels(X, y, PILBoostClassifier(random_state=0), random_state=3, seeks_sources=False)
+    assert mine.model.random_state == 0
+    halves = np.array([[np.arange(0, 300, 2), np.arange(1, 300, 2)], [np.arange(1, 300, 2), np.arange(0, 300, 2)]])
+    by_halves = audit_labels(X, y, PILBoostClassifier(cv=halves), seeks_sources=False)
+    np.testing.assert_array_equal(by_halves.model.cv, halves)
     with pytest.raises(ValueError, match="cv must be None beside a model that has its own"):
         audit_labels(X, y, PILBoostClassifier(cv=3), cv=4)
 

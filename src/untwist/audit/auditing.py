@@ -186,12 +186,13 @@ def _judges_by_own_folds(model: Any) -> bool:
     return hasattr(model, "model_") or resolve(list_parameters(model), seed=0).automatic
 
 
-def _make_auditor(model: PILBoostClassifier, **told: Any) -> PILBoostClassifier:
+def _make_auditor(model: PILBoostClassifier, *, verbose: int, **told: Any) -> PILBoostClassifier:
     """Return an unfitted classifier like the one given; what that leaves open is as the audit was told."""
     if told["cv"] is not None and model.cv is not None:
         raise ValueError("cv must be None beside a model that has its own: both say which folds judge the labels")
     auditor: PILBoostClassifier = clone(model)
-    auditor.set_params(**{name: value for name, value in told.items() if not getattr(model, name)})
+    auditor.set_params(**{name: value for name, value in told.items() if getattr(model, name) is None})
+    auditor.set_params(verbose=model.verbose or verbose)
     if not resolve(list_parameters(model), seed=0).untwists_posteriors:
         auditor.set_params(noise_rates=None)  # What the fit leaves out the audit does, so that nothing need be said.
     return auditor
