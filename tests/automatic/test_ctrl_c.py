@@ -136,3 +136,17 @@ def test_noise_of_more_classes_than_can_show_any_is_not_estimated(monkeypatch):
     X, y = draw_classes(5)
     assert PILBoostClassifier(**SETTINGS).fit(X, y).noise_ is not None
     assert len(calls) == 1
+
+
+def test_sources_are_refused_before_the_work_where_classes_are_too_many_to_show_noise(monkeypatch):
+    most = 5
+    monkeypatch.setattr(search, "MOST_CLASSES", most)
+    monkeypatch.setattr(by_source, "MOST_CLASSES", most)
+    rounds, calls = interrupt_at(0)
+    model = PILBoostClassifier(**SETTINGS, callbacks=[rounds])
+    X, y = draw_classes(6)
+    with pytest.raises(ValueError, match=r"^source must be None with more than 5 classes, got 6: "):
+        model.fit(X, y, source=np.arange(len(y)) % 4)
+    assert not calls
+    X, y = draw_classes(5)
+    assert model.fit(X, y, source=np.arange(len(y)) % 4).sources_ is not None

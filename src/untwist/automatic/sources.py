@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from untwist.arguments import Array
-from untwist.automatic.search import Search
+from untwist.automatic.search import MOST_CLASSES, Search
 from untwist.boosting.runs import say
 from untwist.data.sources import UNKNOWN, LabelSources
 from untwist.fitting import Fit
@@ -45,6 +45,11 @@ def fit_by_source(data: TrainingData) -> Fit:
         Its model has `sources`, unless Ctrl-C came before they were judged. What ends the second fit early, Ctrl-C or a
         callback, leaves the model of the first.
     """
+    if len(data.classes) > MOST_CLASSES:
+        raise ValueError(
+            f"source must be None with more than {MOST_CLASSES:,} classes, got {len(data.classes):,}: sources are "
+            "judged by their wrong labels, and of so many classes no noise is found"
+        )
     search = Search(data)
     fit = search.run()
     model = fit.model
