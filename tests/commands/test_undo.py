@@ -107,6 +107,28 @@ def test_the_copy_of_a_spreadsheet_has_its_labels_again(folder, capsys):
     assert Path("back.csv").read_text().splitlines()[1] == '1.5,"a, b"'
 
 
+def test_the_copy_of_a_spreadsheet_is_cut_at_commas_whatever_its_header_holds(folder, capsys):
+    pytest.importorskip("openpyxl")
+    pytest.importorskip("python_calamine")
+    frame = pd.DataFrame({"size; weight; age": [1.5, 2, 3], "y": ["a", "c", "c"]})
+    frame.to_excel("data.xlsx", index=False)
+    decide("data.xlsx", {0: "c"})
+    assert untwist(capsys, "apply", "d.csv", "data.xlsx", "-o", "new.csv")[0] == 0
+    undone = untwist(capsys, "apply", "--undo", "new.csv.undo", "new.csv", "-o", "back.csv", "--separator", ",")
+    assert undone[0] == 0
+    pd.testing.assert_frame_equal(pd.read_csv("back.csv"), frame)
+
+
+def test_labels_in_a_column_without_a_name_are_taken_back(folder, capsys):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"x": [1.5, 2, 3], "": ["a", "b", "b"]})
+    frame.to_parquet("data.parquet")
+    decide("data.parquet", {0: "b"}, label="column 2")
+    assert untwist(capsys, "apply", "d.csv", "data.parquet", "-o", "new.parquet")[0] == 0
+    assert untwist(capsys, "apply", "--undo", "new.parquet.undo", "new.parquet", "-o", "back.parquet")[0] == 0
+    pd.testing.assert_frame_equal(pd.read_parquet("back.parquet"), frame)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -168,6 +168,10 @@ class Sheet:
         """The frame with columns called as the file calls them, unless several have no name there."""
         return frame.rename(columns=dict.fromkeys(self.unnamed, "")) if len(self.unnamed) == 1 else frame
 
+    def _find_name_in_file(self, name: str) -> str:
+        """What the file calls a column."""
+        return "" if name in self.unnamed else name
+
     def name_row(self, row: int) -> str:
         """Say which row one is, from 0, as a person finds it in the file, and as all commands and pages call it.
 
@@ -234,7 +238,7 @@ class Sheet:
         if self.rows is not None:
             return [quote_cell(str(value), ",") for value in self.frame[label].iloc[rows]]
         if self.separator is None:
-            values = _read_arrow(self.path)[label].to_pylist()
+            values = _read_arrow(self.path)[self._find_name_in_file(label)].to_pylist()
             return [str(values[row]) for row in rows.tolist()]
         column = list(self.frame.columns).index(label)
         with _open(self.path) as file, _allow_any_length():
@@ -272,7 +276,7 @@ class Sheet:
 
         as_parquet = find_kind(self.path) == ".parquet"
         table = _read_arrow(self.path)
-        position = table.column_names.index("" if label in self.unnamed else label)
+        position = table.column_names.index(self._find_name_in_file(label))
         field = table.schema.field(position)
         values = table.column(position).to_pylist()
         is_coded = pyarrow.types.is_dictionary(field.type)

@@ -37,7 +37,8 @@ def keep_undo(sheet: Sheet, label: str, rows: NDArray[np.intp], copy: Path) -> P
     if not len(rows):
         return None
     is_text = sheet.separator is not None
-    written = read(copy, sheet.separator if is_text else None, sheet.encoding if is_text else None)
+    separator = "," if sheet.rows is not None else sheet.separator  # The copy of a spreadsheet is CSV.
+    written = read(copy, separator, sheet.encoding if is_text else None)
     undo = Undo(
         rows=rows,
         lines=[str(one) for one in written.lines[rows].tolist()],
