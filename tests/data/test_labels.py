@@ -14,6 +14,7 @@ import pytest
 from untwist.data.labels import (
     MOST_COUNTED,
     _count_labels,
+    encode_labels,
     find_classes,
     refuse_missing,
     scale_weights,
@@ -156,6 +157,13 @@ def test_no_kind_of_label_hides_missing_ones(y):
 def test_missing_labels_are_counted_and_the_first_is_named(nothing):
     with pytest.raises(ValueError, match="y must have no missing labels, got 2, the first in row 1"):
         refuse_missing(np.array(["no", nothing, "yes", nothing], dtype=object))
+
+
+def test_labels_of_another_kind_than_the_classes_are_refused():
+    classes = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")
+    for y in ([0, 1], [0.5, 1.5], ["a", "b"]):
+        with pytest.raises(ValueError, match=r"^y (must hold labels of one kind|has labels that the training labels)"):
+            encode_labels("y", y, classes)
 
 
 def test_labels_that_are_there_pass():

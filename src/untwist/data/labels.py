@@ -245,7 +245,7 @@ def encode_labels(name: str, y: Any, classes: NDArray[Any]) -> NDArray[np.uint32
     """
     refuse_missing(y, name)
     y = column_or_1d(bring_to_host(y))
-    if y.dtype.kind in "iuf" and np.result_type(y, classes).kind == "f":
+    if {y.dtype.kind, classes.dtype.kind} <= set("iuf") and np.result_type(y, classes).kind == "f":
         _refuse_merged_labels(name, {*y.tolist(), *classes.tolist()})
     try:
         unknown = np.setdiff1d(y, classes)
