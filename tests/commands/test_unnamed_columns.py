@@ -152,6 +152,18 @@ def test_a_model_without_a_name_for_a_column_finds_it(folder, capsys):
     assert untwist(capsys, "predict", "old.untwist", "named.csv")[0] == 1
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names")  # A file has names of text alone.
+def test_columns_that_are_called_by_numbers_are_called_so_everywhere(folder, capsys):
+    frame = make_frame().rename(columns={"x": 2019, "z": 2020})
+    save(PILBoostClassifier(2.0, n_estimators=5).fit(frame[[2019, 2020]], frame["y"]), "model.untwist")
+    frame.to_csv("t.csv", index=False)
+    assert untwist(capsys, "predict", "model.untwist", "t.csv")[0] == 0
+    columns = json.loads(untwist(capsys, "inspect", "model.untwist", "--json")[1])["columns"]
+    assert [column["name"] for column in columns] == ["2019", "2020"]
+    found = json.loads(untwist(capsys, "explain", "model.untwist", "t.csv", "--json")[1])
+    assert sorted(found["mean_contribution"]) == ["2019", "2020"]
+
+
 def test_decisions_are_about_the_file_as_it_is(folder):
     frame = make_frame(20)
     frame.to_csv("i.csv")

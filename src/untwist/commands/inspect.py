@@ -208,13 +208,13 @@ def _inspect_model(options: argparse.Namespace) -> int:
 
 def _list_columns(model: PILBoostClassifier, importances: Array) -> list[dict[str, Any]]:
     """Return name, kind and importance of each column; of very many without names only of those that matter."""
-    schema = model.model_.encoder.schema
-    has_names = hasattr(model, "feature_names_in_")
-    is_listed = np.full(len(importances), has_names or len(importances) <= MOST_COLUMNS) | (importances > 0)
+    encoder = model.model_.encoder
+    names = encoder.feature_labels if encoder.has_names else None
+    is_listed = np.full(len(importances), names is not None or len(importances) <= MOST_COLUMNS) | (importances > 0)
     return [
         {
-            "name": str(model.feature_names_in_[i] if has_names else i),
-            "kind": _describe_kind(schema, i),
+            "name": str(i if names is None else names[i]),
+            "kind": _describe_kind(encoder.schema, i),
             "importance": float(importances[i]),
         }
         for i in np.flatnonzero(is_listed).tolist()

@@ -179,8 +179,7 @@ class TableEncoder:
             return X
         refuse_other_objects(X)
         estimator = self if estimator is None else self.stand_in_for(estimator)
-        has_names = self.feature_names is not None or self.other_names is not None
-        names = self.feature_labels if has_names else None  # Many columns without a name need no list.
+        names = self.feature_labels if self.has_names else None  # Many columns without a name need no list.
         if isinstance(X, Batches):
             self._check_names(X.head, estimator)
             numbers: Any = X.encode(
@@ -256,6 +255,11 @@ class TableEncoder:
             return to_date(float(number))
         categories = self.schema.categories.get(column)
         return float(number) if categories is None else categories[int(number)]
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the columns have names, of whatever kind."""
+        return self.feature_names is not None or self.other_names is not None
 
     @property
     def feature_labels(self) -> list[Any]:

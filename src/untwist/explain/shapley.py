@@ -158,9 +158,7 @@ def shap_values(model: Any, X: Any, background: Any = None) -> Array:
 
 
 def _name_columns(encoder: TableEncoder) -> list[str]:
-    if encoder.feature_names is None:
-        return [f"column {index}" for index in range(encoder.n_features)]
-    return [str(name) for name in encoder.feature_names]
+    return [f"column {label}" if isinstance(label, int) else str(label) for label in encoder.feature_labels]
 
 
 def _show_categories(encoder: TableEncoder, rows: Array) -> NDArray[Any]:
