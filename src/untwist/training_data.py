@@ -329,7 +329,8 @@ class TrainingData:
             len(rows.labels),
             len(table.classes),
             jointly=settings.boosts_jointly(len(table.classes)),
-            n_folds=settings.cv if by_folds and isinstance(settings.cv, int) else 0,
+            # More folds than rows are refused below for what they are.
+            n_folds=min(settings.cv, len(rows.labels)) if by_folds and isinstance(settings.cv, int) else 0,
         )
         begin_at = (InitScores() if init_scores is None else init_scores).read(
             settings,
