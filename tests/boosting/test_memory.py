@@ -14,7 +14,7 @@ from untwist.boosting.engines.engine import EngineOptions, Growth, Rows, Task
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 
-X = np.zeros((2000, 1))
+X = np.arange(2000.0)[:, None]
 Y = np.arange(2000) % 400
 on_linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux tells how much memory is used")
 
