@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from untwist import PILBoostClassifier, files
-from untwist.commands import inspect
-from untwist.commands.requests import REQUESTS
+from untwist.commands.main import main as run_command
 from untwist.explain import explain
 from untwist.export import numbers, probabilities, to_code, to_onnx, to_treelite, to_xgboost
 from untwist.export.scoring import Scoring
@@ -115,7 +114,7 @@ def save_again(model: PILBoostClassifier, _: Any) -> None:
         path.write_bytes(content)
         for options in ([], ["--json"]):
             with contextlib.redirect_stdout(io.StringIO()):
-                assert inspect.main(REQUESTS["inspect"]([str(path), *options])) == 0
+                assert run_command(["inspect", str(path), *options]) == 0
 
 
 def explain_rows(model: PILBoostClassifier, X: Any) -> None:

@@ -187,7 +187,7 @@ def test_categories_are_learned():
     rows = np.column_stack([np.arange(12.0), np.zeros(12)])
     np.testing.assert_array_equal(model.predict(rows), truth)
     # One value is unknown and one is missing.
-    assert np.isfinite(model.predict_proba([[99.0, 0.0], [np.nan, 0.0]])).all()
+    assert np.isfinite(model.predict_proba([[99.0, 0.0], [np.nan, 0.0], [1.0, 0.0]])).all()
     fewer = PILBoostClassifier(2.0, n_estimators=5, max_depth=1, engine="xgboost", categorical_features=[0])
     assert fewer.fit(X, y).forest_.set.max() >= 0
 

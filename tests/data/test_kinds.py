@@ -106,6 +106,12 @@ def test_models_that_know_kinds_and_names_keep_them_in_files():
     assert encoder.other_names == ("2019", "2020")
 
 
+def test_a_model_of_numbers_from_a_file_warns_of_booleans_too():
+    numbers = pd.DataFrame({"a": CODES * 1.0})
+    with pytest.warns(UserWarning, match="column 'a' holds Booleans now, and held numbers when fitted"):
+        loads(dumps(fit(numbers))).predict_proba(numbers > 3)
+
+
 # ---- categories ----
 
 
@@ -172,6 +178,16 @@ def test_other_names_are_refused_and_arrays_go_by_position():
             model.predict_proba(pd.DataFrame(ORDERED, columns=["2019", "2020", "2021"])), expected
         )
     assert fit(ORDERED).predict(pd.DataFrame(ORDERED, columns=[5, 6, 7])).shape == (N,)
+
+
+@pytest.mark.parametrize("table", [ORDERED, pd.DataFrame(ORDERED)], ids=["array", "frame"])
+@pytest.mark.filterwarnings("ignore:X has feature names")
+def test_positions_as_text_in_another_order_are_refused(table):
+    model = fit(table)
+    same = pd.DataFrame(ORDERED, columns=["0", "1", "2"])  # as they come back from a CSV file
+    np.testing.assert_array_equal(model.predict_proba(same), model.predict_proba(table))
+    with pytest.raises(ValueError, match="in another order: '2', '0', '1' in place of '0', '1', '2'"):
+        model.predict_proba(same[["2", "0", "1"]])
 
 
 # ---- whole numbers that float64 merges ----

@@ -24,8 +24,11 @@ def fit(X, y):
 
 @pytest.mark.parametrize(
     "y",
-    [TARGET, TARGET.astype(int), TARGET.astype(np.uint8), pd.Series(TARGET), TARGET.astype(int).astype(object)],
-    ids=["floats", "ints", "small", "series", "objects"],
+    [
+        *(TARGET, TARGET.astype(int), TARGET.astype(np.uint8), pd.Series(TARGET), TARGET.astype(int).astype(object)),
+        *(TARGET.astype("datetime64[D]"), TARGET.astype("timedelta64[D]")),
+    ],
+    ids=["floats", "ints", "small", "series", "objects", "dates", "lengths of time"],
 )
 def test_many_whole_numbers_are_no_classes(y):
     words = r"y holds 2\d\d different values in 442 rows: is it the label\? If these are classes, give them as text"

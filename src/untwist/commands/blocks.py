@@ -154,7 +154,9 @@ def prepare_in_blocks(
     sample = draw_sample(found.y)
     notes = found.notes + find_leaks(_pick_rows(X, sample), found.y, sample)
     present = np.flatnonzero(found.present)
-    return PreparedTable(X, found.y, present, notes, found.source, found.item, found.readings, found.groups)
+    return PreparedTable(
+        X, found.y, present, notes, found.source, found.item, found.readings, found.groups, found.kinds
+    )
 
 
 def _pick_rows(X: Batches, rows: Any) -> Any:

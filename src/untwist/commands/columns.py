@@ -25,6 +25,7 @@ from untwist.commands.row_names import describe_place, find_objection
 from untwist.commands.sheets import import_pandas
 from untwist.data.cells import (
     MISSING_AMONG_NUMBERS,
+    TRUTH,
     Reading,
     decide,
     find_spellings,
@@ -66,6 +67,8 @@ LOOKED_AT = 1000
 MOST_DISTINCT_VALUES = 254
 #: A whole number that fits into 64 bits.
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
+#: What columns of numbers may hold that no other number takes the place of: lengths of time, and Booleans.
+TOLD_APART = ("duration", "truth")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +77,8 @@ class PreparedTable:
 
     `source` is who gave each label, `item` what it is a label of and `groups` which rows belong together, None where no
     column says so; None in a cell where the file has none there. `readings` is how texts of a column become numbers, by
-    the name of the column, for those whose texts can be read in several ways.
+    the name of the column, for those whose texts can be read in several ways; `kinds` says which columns of numbers
+    were lengths of time ("duration") or Booleans ("truth").
     """
 
     X: Any
@@ -85,6 +89,7 @@ class PreparedTable:
     item: NDArray[Any] | None = None
     readings: dict[str, Reading] = field(default_factory=dict)
     groups: NDArray[Any] | None = None
+    kinds: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,7 @@ def prepare(
     sample = draw_sample(found.y)
     notes = found.notes + find_leaks(X.iloc[sample], found.y, sample)
     rows = np.flatnonzero(found.present)
-    return PreparedTable(X, found.y, rows, notes, found.source, found.item, found.readings, found.groups)
+    return PreparedTable(X, found.y, rows, notes, found.source, found.item, found.readings, found.groups, found.kinds)
 
 
 #: Makes numbers or categories of a column.
@@ -182,7 +187,7 @@ Conversion = Callable[[Any], Any]
 class TableDecisions:
     """Which rows have a label, their labels, how each feature becomes numbers or categories, and why, in words.
 
-    `source`, `item`, `groups` and `readings` are as in a `PreparedTable`.
+    `source`, `item`, `groups`, `readings` and `kinds` are as in a `PreparedTable`.
     """
 
     present: NDArray[np.bool_]
@@ -193,6 +198,7 @@ class TableDecisions:
     item: NDArray[Any] | None = None
     readings: dict[str, Reading] = field(default_factory=dict)
     groups: NDArray[Any] | None = None
+    kinds: dict[str, str] = field(default_factory=dict)
 
 
 def decide_columns(
@@ -242,6 +248,7 @@ def decide_columns(
         notes.append(f"{groups}: which rows belong together, one of {_count_names(whole)}; no feature, left out")
     features: dict[str, Conversion] = {}
     readings: dict[str, Reading] = {}
+    kinds: dict[str, str] = {}
     differs = False
     for name in names:
         if name in special or name in drop:
@@ -264,13 +271,15 @@ def decide_columns(
         differs = differs or ready.nunique(dropna=False) > 1
         if one.reading not in (None, Reading()):
             readings[name] = one.reading
+        if one.kind == "numbers" and (kind := _find_kind(column)) != "number":
+            kinds[name] = kind
         if one.note:
             notes.append(f"{name}: {one.note}")
     if not features:
         raise ValueError("no column is left to learn from")
     if not differs:
         notes.append("every column is the same in all rows: nothing but the shares of the classes can be learned")
-    return TableDecisions(present, y, features, notes, who, what, readings, whole)
+    return TableDecisions(present, y, features, notes, who, what, readings, whole, kinds)
 
 
 def check_roles(
@@ -674,8 +683,8 @@ def _read_dates(column: Any, reading: Reading = PLAIN_DATES) -> Any:
     return pandas.Series(dates, index=column.index, name=column.name)
 
 
-def remember_readings(model: PILBoostClassifier, readings: dict[str, Reading]) -> None:
-    """Store with a model how texts were read in training, so that new rows are read alike.
+def remember_readings(model: PILBoostClassifier, readings: dict[str, Reading], kinds: dict[str, str]) -> None:
+    """Store with a model how texts were read in training, and what numbers were, so that new rows are read alike.
 
     Parameters
     ----------
@@ -683,13 +692,21 @@ def remember_readings(model: PILBoostClassifier, readings: dict[str, Reading]) -
         A fitted classifier.
     readings : dict of str to Reading
         By the name of a column how its texts become numbers.
+    kinds : dict of str to str
+        As in a `PreparedTable`.
     """
-    if not readings:
+    if not readings and not kinds:
         return
     encoder = model.model_.encoder
     names = [str(name) for name in encoder.feature_labels]
     by_index = {names.index(name): reading for name, reading in readings.items()}
-    schema = replace(encoder.schema, readings=encoder.schema.readings | by_index)
+    durations, truths = ({names.index(name) for name, one in kinds.items() if one == kind} for kind in TOLD_APART)
+    schema = replace(
+        encoder.schema,
+        readings=encoder.schema.readings | by_index,
+        durations=encoder.schema.durations | durations,
+        truths=(encoder.schema.truths or frozenset()) | truths,
+    )
     model.model_ = replace(model.model_, encoder=replace(encoder, schema=schema))
 
 
@@ -771,9 +788,10 @@ def conform(
 
 @contextmanager
 def ignore_strangers() -> Iterator[None]:
-    """Keep quiet of columns none of whose categories is known, which `NewRows.describe` tells of."""
+    """Keep quiet of columns without a known category, and of new Booleans: `NewRows.describe` tells of both."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "column .* holds no category that it held when fitted")
+        warnings.filterwarnings("ignore", "columns? .* Booleans now, and held numbers when fitted")
         yield
 
 
@@ -797,6 +815,24 @@ def _guess_reading_of_cells(column: Any) -> Reading:
     counts = _to_text(column).value_counts()
     found = decide(counts.index.tolist(), counts.to_numpy()).reading
     return Reading("date", order=found.order) if found is not None and found.kind == "date" else Reading()
+
+
+def _holds_plain_numbers(head: Any) -> bool:
+    kinds = import_pandas().api.types
+    return bool(kinds.is_numeric_dtype(head) and not kinds.is_bool_dtype(head))
+
+
+def _find_kind(column: Any) -> str:
+    """What a column of numbers holds: "duration", "truth" (Booleans, as text too) or "number"."""
+    kinds = import_pandas().api.types
+    if kinds.is_timedelta64_dtype(column):
+        return "duration"
+    if kinds.is_bool_dtype(column):
+        return "truth"
+    if kinds.is_numeric_dtype(column):
+        return "number"
+    words = {str(one).strip().lower() for one in column.dropna().unique()} - MISSING_AMONG_NUMBERS
+    return "truth" if words and words <= TRUTH.keys() else "number"
 
 
 def _find_lost(column: Any, numbers: Any) -> list[str]:
@@ -843,11 +879,17 @@ class NewRows:
             if index not in self._known
         }
         self._dates = {self.names[index] for index in schema.dates}
+        self._durations = {self.names[index] for index in schema.durations}
+        self._new_truths: list[str] = []
         # A column that no tree asks for may hold anything.
         asked = {name for name, worth in zip(self.names, model.importances("splits"), strict=True) if worth > 0}
         for name, reading in self._readings.items():
             if name not in asked or name in self._dates:
                 continue
+            now = "number" if _holds_plain_numbers(head[name]) else _attempt(_find_kind, column_of(name))
+            self._compare_durations(name, now, column_of)
+            if now == "truth" and schema.truths is not None and self.names.index(name) not in schema.truths:
+                self._new_truths.append(name)
             if reading.kind == "date":
                 self._refuse_dates(name, column_of(name))
             elif not import_pandas().api.types.is_numeric_dtype(head[name]):
@@ -888,6 +930,16 @@ class NewRows:
                 columns[name] = column
         return import_pandas().DataFrame(columns).set_axis(self._names_in_model, axis=1)
 
+    def _compare_durations(self, name: str, now: str, column_of: Callable[[str], Any]) -> None:
+        """Raise a ValueError where lengths of time stand for numbers, or anything else for lengths of time."""
+        if (now == "duration") == (name in self._durations) or column_of(name).isna().all():
+            return
+        words = ("numbers", "lengths of time")[:: -1 if name in self._durations else 1]
+        raise ValueError(
+            f"column {name!r} is one of {words[0]} to the model, and holds {words[1]} now: correct the column, or "
+            "empty its cells to do without it"
+        )
+
     def _require_numbers(self, name: str, column: Any) -> None:
         """Raise a ValueError where many cells of a column of numbers hold something, and none of them a number."""
         # In nearly every table the first cells show that there are numbers.
@@ -915,7 +967,9 @@ class NewRows:
         )
 
     def _read(self, name: str, column: Any) -> Any:
-        """A column as numbers, or as dates."""
+        """A column as numbers, as dates, or as lengths of time."""
+        if name in self._durations and import_pandas().api.types.is_timedelta64_dtype(column):
+            return column
         reading = self._readings[name]
         if reading.kind == "number":
             return _read_numbers(column, reading)
@@ -934,6 +988,8 @@ class NewRows:
         }
         for name, lost in self._lost.items():
             notes[name] += [f"{lost} values are no {self._readings[name].kind}s: taken as missing"] if lost else []
+        for name in self._new_truths:
+            notes.setdefault(name, []).append("holds Booleans, and held numbers in training: true is 1 and false is 0")
         for name, new in self._new.items():
             shown = list_some(sorted(new), 3)
             notes[name] = [f"{shown} did not occur in training: taken as {self._name_unknown(name)}"] if new else []

@@ -179,14 +179,14 @@ def fit(
             warnings.filterwarnings("ignore", ".* nothing but the shares of the classes can be learned")
             told = {"source": table.source, "item": table.item, "groups": table.groups}
             model.fit(table.X, table.y, reviewed=reviewed, **told)
-        remember_readings(model, table.readings)
+        remember_readings(model, table.readings, table.kinds)
         return CommandFit(model)
     except KeyboardInterrupt:
         if not hasattr(model, "model_"):
             raise
         print(file=sys.stderr)
         print_status("Stopped.")
-        remember_readings(model, table.readings)
+        remember_readings(model, table.readings, table.kinds)
         return CommandFit(model, was_stopped=True)
 
 

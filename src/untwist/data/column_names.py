@@ -59,7 +59,7 @@ def check_other_names(X: Any, names: Sequence[str] | None, other_names: Sequence
     """
     given = list_names(X)
     if _are_text(given):
-        if other_names is None:
+        if names is not None:
             return  # scikit-learn compares text with text.
     elif _count_columns(given):
         return

@@ -89,7 +89,7 @@ def refuse_regression_target(y: Any, classes: NDArray[Any], n_rows: int) -> None
         The number of rows of all workers.
     """
     # Whoever gives text or categories means classes.
-    if classes.dtype.kind not in "iuf" or _is_categorical(y):
+    if classes.dtype.kind not in "iufmM" or _is_categorical(y):
         return
     objection = doubt_classes(classes, n_rows)
     if objection is not None:

@@ -209,7 +209,7 @@ def _describe_columns(encoder: TableEncoder, arrays: _ArrayWriter) -> dict[str, 
         **({} if encoder.schema.missing is None else {"missing": encoder.schema.missing}),
         **({} if encoder.other_names is None else {"other_names": list(encoder.other_names)}),
         **({"durations": sorted(encoder.schema.durations)} if encoder.schema.durations else {}),
-        **({"truths": sorted(encoder.schema.truths)} if encoder.schema.truths else {}),
+        **({} if encoder.schema.truths is None else {"truths": sorted(encoder.schema.truths)}),
     }
 
 
