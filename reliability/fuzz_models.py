@@ -19,6 +19,7 @@ import numpy as np
 
 from untwist import PILBoostClassifier, files
 from untwist.commands import inspect
+from untwist.commands.requests import REQUESTS
 from untwist.explain import explain
 from untwist.export import numbers, probabilities, to_code, to_onnx, to_treelite, to_xgboost
 from untwist.export.scoring import Scoring
@@ -114,7 +115,7 @@ def save_again(model: PILBoostClassifier, _: Any) -> None:
         path.write_bytes(content)
         for options in ([], ["--json"]):
             with contextlib.redirect_stdout(io.StringIO()):
-                assert inspect.main([str(path), *options]) == 0
+                assert inspect.main(REQUESTS["inspect"]([str(path), *options])) == 0
 
 
 def explain_rows(model: PILBoostClassifier, X: Any) -> None:
