@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*near twins in other folds:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*nothing but the shares of the classes:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*holds no category that it held when fitted:UserWarning"),
+    pytest.mark.filterwarnings("ignore:noise is neither estimated nor undone in this fit:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*Booleans now, and held numbers when fitted:UserWarning"),
 ]
 

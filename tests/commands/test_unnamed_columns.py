@@ -12,7 +12,6 @@ from untwist.audit import Reason, Slice
 from untwist.commands.decided import find_label, fingerprint_file
 from untwist.commands.names import find_names_in_file, find_unnamed, name_columns
 from untwist.commands.sheets import read
-from untwist.data.decisions import Decisions
 from untwist.data.fingerprints import fingerprint
 
 
@@ -160,7 +159,7 @@ def test_decisions_are_about_the_file_as_it_is(folder):
     mark = fingerprint(as_text.drop(columns="y"), as_text["y"])
     read_again = read(folder / "i.csv").frame
     assert fingerprint_file(read_again, "y") == mark
-    assert find_label(read_again, Decisions([3], ["no"], ["keep"], ["no"], [""], mark)) == "y"
+    assert find_label(read_again, mark) == "y"
 
 
 def test_a_column_that_is_called_an_id_and_counts_few_rows_is_left_out(folder, capsys):
