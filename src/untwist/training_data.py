@@ -323,14 +323,21 @@ class TrainingData:
         groups = table.read_groups(sources)
         label_sources = table.read_sources(sources, groups)
         rows, validation_weight = table.append_validation(validation, estimator)
-        by_folds = settings.automatic and validation_weight is None
+        n_folds = 0
+        items = None
+        if settings.automatic and validation_weight is None and isinstance(settings.cv, int):
+            if groups is None and label_sources is not None and label_sources.has_repeated_items:
+                items = label_sources.items
+            if groups is None:
+                _refuse_too_many_folds(settings.cv, rows, items, len(table.classes))
+            # What else is wrong with the number of folds is known once groups are.
+            n_folds = settings.cv if groups is None else min(settings.cv, table.n_rows)
         check_memory_of_boosters(
             settings.engine,
             len(rows.labels),
             len(table.classes),
             jointly=settings.boosts_jointly(len(table.classes)),
-            # More folds than rows are refused below for what they are.
-            n_folds=min(settings.cv, len(rows.labels)) if by_folds and isinstance(settings.cv, int) else 0,
+            n_folds=n_folds,
         )
         begin_at = (InitScores() if init_scores is None else init_scores).read(
             settings,
@@ -367,10 +374,8 @@ class TrainingData:
                 own_folds = table.read_own_folds(X, groups, label_sources, has_review)
                 folds = np.where(own_folds.held_out, rows.weight, 0.0)
             else:
-                items = None
-                if groups is None and label_sources is not None and label_sources.has_repeated_items:
-                    items = label_sources.items
-                _refuse_too_many_folds(settings.cv, rows, items, len(table.classes))
+                if groups is not None:
+                    _refuse_too_many_folds(settings.cv, rows, None, len(table.classes))
                 if items is None:
                     folds = settings.engine.make_folds(contents, rows, settings.cv, seed)
                 else:

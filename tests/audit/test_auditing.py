@@ -78,7 +78,9 @@ def test_reviewed_rows_are_settled(rows):
     audit = audit_labels(X, y, fit_quickly(X, y, reviewed=[2, 5]), seeks_sources=False)
     assert np.flatnonzero(audit.reviewed).tolist() == [2, 5]
     assert audit.wrong[[2, 5]].tolist() == [0.0, 0.0]
-    assert audit.before_review.tolist() == y.tolist() == audit.given.tolist()
+    assert audit.predicted[[2, 5]].tolist() == y[[2, 5]].tolist()
+    assert audit.given.tolist() == y.tolist()
+    assert audit.before_review is None
     assert sorted(audit.ranking) == [row for row in range(90) if row not in (2, 5)]
 
 
@@ -236,7 +238,7 @@ def test_rows_of_weight_0_are_absent_where_sources_are_estimated(monkeypatch):
     assert told["items"].tolist() == [ranks[item] for item in votes.items[present]]
 
 
-def judge_posteriors(monkeypatch, rows, posterior, review=None, item=None):
+def judge_posteriors(monkeypatch, rows, posterior, review=None, item=None, y=None):
     """The audit by posteriors that are calibrated already, and noise that is given."""
     noise = make_pairs() if posterior.shape[1] == 2 else make_matrices(posterior.shape[1])
     asked = []
@@ -244,7 +246,8 @@ def judge_posteriors(monkeypatch, rows, posterior, review=None, item=None):
     monkeypatch.setattr(auditing, "_estimate_noise", lambda *given: asked.append(given) or noise)
     monkeypatch.setattr(auditing, "_learn_noise", lambda *given: asked.append(given) or noise)
     monkeypatch.setattr(auditing, "_estimate_by_source", lambda *given: make_sources(noise, posterior.shape[1]))
-    return auditing._audit_by_posterior(posterior, "X", rows, item, review, "somebody", "seen"), noise, asked
+    y = rows.classes[rows.labels] if y is None else y
+    return auditing._audit_by_posterior(posterior, "X", y, rows, item, review, "somebody", "seen"), noise, asked
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -282,14 +285,19 @@ def test_posteriors_of_others_judge_alike_by_source_or_after_a_review(n_classes,
     assert (fooled.by_source.tells_how_many, by_source.by_source.tells_how_many) == (False, True)
     after = np.where(np.arange(60) < 9, 0, labels).astype(np.uint32)
     review = ReviewedRows(np.arange(60) < 9, labels.astype(np.uint32), after, True)
-    settled, _, asked = judge_posteriors(monkeypatch, given, posterior, review)
     counted = np.where(review.is_reviewed, 0.0, weight)
     left = judge_alike(noise, posterior, labels, counted).share
-    assert settled.noise_rate == pytest.approx(tuple(counted.sum() / weight.sum() * one for one in left))
-    assert settled.given.tolist() == settled.classes[after].tolist()
-    assert settled.before_review.tolist() == settled.classes[labels].tolist()
-    assert (settled.wrong[:9] == 0).all()
-    np.testing.assert_array_equal(asked[1][2], weight)
+    # The data hold the labels as they were, or as they were decided on.
+    for held in (labels, after):
+        settled, _, asked = judge_posteriors(monkeypatch, given, posterior, review, y=given.classes[held])
+        is_wrong = held[:9] != after[:9]
+        still = (weight[:9] * is_wrong).sum()
+        assert settled.noise_rate == pytest.approx(tuple((still + counted.sum() * one) / weight.sum() for one in left))
+        assert settled.given.tolist() == settled.classes[held].tolist()
+        assert settled.predicted[:9].tolist() == settled.classes[after[:9]].tolist()
+        assert settled.before_review.tolist() == settled.classes[labels].tolist()
+        assert settled.wrong[:9].tolist() == is_wrong.tolist()
+        np.testing.assert_array_equal(asked[1][2], weight)
 
 
 def test_rows_that_no_fold_judges_have_no_weight(monkeypatch):
@@ -385,8 +393,8 @@ def test_items_have_their_names_or_those_of_their_first_rows():
 def test_rows_are_those_of_the_fit(rows):
     X, y = rows
     model = fit_quickly(X, y)
-    labels = auditing._check_rows(model, X, y)
-    assert labels.tolist() == (y == "yes").tolist()
+    for labels in auditing._check_rows(model, X, y):
+        assert labels.tolist() == (y == "yes").tolist()
     for other, given in ((X[::-1], y), (X, y[::-1]), (X[:50], y), (X, y[:50]), (X[:50], y[:50])):
         with pytest.raises(ValueError, match="X and y must be the rows that the model was fitted to"):
             auditing._check_rows(model, other, given)

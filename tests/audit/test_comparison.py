@@ -113,7 +113,7 @@ def test_a_method_is_measured_on_the_rows_that_count():
     posterior[1] = [1.0, 0.0, 0.0]
     predicted = np.arange(60) % 3
     found = comparison._measure(audit, posterior, predicted)
-    labels, corrected = audit.label_indices, audit.corrected()
+    labels, corrected = audit.label_indices, audit.corrected(force=True)
     for name, agree in (
         ("agreement_with_given", [predicted[row] == labels[row] for row in range(60)]),
         ("agreement_with_corrected", [audit.classes[predicted[row]] == corrected[row] for row in range(60)]),

@@ -110,19 +110,27 @@ def test_rates_that_are_given_leave_nothing_open():
     assert low == share == high
 
 
-def test_what_was_reviewed_is_right_and_thins_out_the_rest():
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_what_was_reviewed_is_known_and_thins_out_the_rest(is_changed):
     is_reviewed = np.array([True, False, False, True, False])
-    labels = np.array([1, 1, 0, 0, 1])
+    given, decided = np.array([1, 1, 0, 1, 1]), np.array([1, 1, 0, 0, 1])
     weight = np.array([1.0, 2.0, 1.0, 3.0, 1.0])
-    review = ReviewedRows(is_reviewed, labels.astype(np.uint32), labels.astype(np.uint32), True)
+    review = ReviewedRows(is_reviewed, given.astype(np.uint32), decided.astype(np.uint32), True)
     wrong, predicted = np.array([0.9, 0.8, 0.1, 0.7, 0.6]), np.array([0, 0, 0, 1, 0])
     before = Judgement(make_pairs(), predicted, wrong, (0.4, 0.2, 0.8), [(0.1, 0.0, 0.2), (0.5, 0.4, 0.6)])
-    after = settle_reviewed(before, review, weight)
-    assert after.wrong.tolist() == [0.0, 0.8, 0.1, 0.0, 0.6]
+    after = settle_reviewed(before, review, decided if is_changed else given, weight)
+    # Row 3, of weight 3, was found wrong: it counts until its label is changed.
+    assert after.wrong.tolist() == [0.0, 0.8, 0.1, 0.0 if is_changed else 1.0, 0.6]
     assert after.predicted.tolist() == [1, 0, 0, 0, 0]
-    assert after.share == pytest.approx(tuple(4 / 8 * one for one in before.share))
-    assert after.share_by_label[0] == pytest.approx(tuple(1 / 4 * one for one in before.share_by_label[0]))
-    assert after.share_by_label[1] == pytest.approx(tuple(3 / 4 * one for one in before.share_by_label[1]))
+    zeros, ones = before.share_by_label
+    if is_changed:
+        assert after.share == pytest.approx(tuple(4 / 8 * one for one in before.share))
+        assert after.share_by_label[0] == pytest.approx(tuple(1 / 4 * one for one in zeros))
+        assert after.share_by_label[1] == pytest.approx(tuple(3 / 4 * one for one in ones))
+    else:
+        assert after.share == pytest.approx(tuple(3 / 8 + 4 / 8 * one for one in before.share))
+        assert after.share_by_label[0] == pytest.approx(zeros)
+        assert after.share_by_label[1] == pytest.approx(tuple(3 / 7 + 3 / 7 * one for one in ones))
 
 
 # ---- labels by their sources ----

@@ -104,6 +104,7 @@ def test_the_mean_of_forests_is_the_mean_of_their_scores():
     np.testing.assert_allclose(mean.leverage, 0.1)
 
 
+@pytest.mark.filterwarnings("ignore:.*nothing but the shares of the classes:UserWarning")
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 12])
 def test_a_handful_of_rows_has_fewer_folds(n):
     X, y = np.arange(float(n))[:, None], np.arange(n) % 2

@@ -220,11 +220,12 @@ def test_more_folds_than_there_are_rows_groups_or_items_are_refused(patients):
     assert len(collect(*few, np.full(40, 1.4), cv=28).folds) == 28  # Copies of equal rows add up before they are whole.
     X, y, patient, _ = patients
     assert len(collect(X, y, groups=patient, cv=24).folds) == 24
-    with pytest.raises(ValueError, match="cv must be at most the number of different groups, 24, got 25"):
-        PILBoostClassifier(**QUICK, cv=25).fit(X, y, groups=patient)
     source = np.arange(len(y)) % 3
-    with pytest.raises(ValueError, match="cv must be at most the number of items, 24, got 25"):
-        PILBoostClassifier(random_state=0, cv=25).fit(X, y, source=source, item=patient)
+    for n_folds in (25, 2**31 - 1):
+        with pytest.raises(ValueError, match=f"cv must be at most the number of different groups, 24, got {n_folds}"):
+            PILBoostClassifier(**QUICK, cv=n_folds).fit(X, y, groups=patient)
+        with pytest.raises(ValueError, match=f"cv must be at most the number of items, 24, got {n_folds}"):
+            PILBoostClassifier(random_state=0, cv=n_folds).fit(X, y, source=source, item=patient)
 
 
 def test_items_that_hold_the_same_make_fewer_folds_than_were_asked_for():

@@ -12,7 +12,7 @@ import untwist
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.batches import Batches
-from untwist.data.tables import learn
+from untwist.data.tables import FEWEST_STRANGERS, learn
 from untwist.explain import shap_values
 from untwist.files import dumps, loads
 
@@ -125,6 +125,12 @@ def test_a_column_without_a_known_category_is_warned_of():
     kept = other.assign(a=pd.Categorical(other["a"], categories=[*other["a"].unique(), "w0"]))
     with pytest.warns(UserWarning, match="column 'a' holds no category"):
         schema.encode(kept)
+    # A handful of rows may well hold none but new categories; missing ones do not count.
+    assert FEWEST_STRANGERS == 10
+    with pytest.warns(UserWarning, match="column 'a' holds no category"):
+        schema.encode(other[:10])
+    schema.encode(other[:9])
+    schema.encode(other.assign(a=[*other["a"][:9], *[None] * (N - 9)]))
     other.loc[0, "a"] = "w0"
     schema.encode(other)
     schema.encode(words.assign(a=pd.Categorical([None] * N, categories=["x"])))

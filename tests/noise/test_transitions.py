@@ -607,6 +607,7 @@ def test_rows_at_the_limits_are_taken_and_rows_without_weight_left_out():
             transitions._check_rows(posterior, labels, weight)
 
 
+@pytest.mark.filterwarnings("ignore:.*nothing but the shares of the classes:UserWarning")
 def test_matrices_that_cannot_be_undone_are_left_out():
     """A rate of 2/3 leaves nothing of three classes: rows that are all alike bring the search there."""
     X, y = np.ones((7, 2)), np.array([2, 2, 2, 1, 0, 0, 0])

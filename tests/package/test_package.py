@@ -29,6 +29,7 @@ PUBLIC = {
         "JudgedItem",
         "LabelAudit",
         "Reason",
+        "ReviewOutcome",
         "Slice",
         "SourceQuality",
         "audit_labels",

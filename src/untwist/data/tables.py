@@ -61,6 +61,8 @@ KNOWN_CATEGORIES = 254
 LARGEST_CODE = 2**24
 # A column with more different values than this names its rows rather than describing them, and is refused.
 MOST_DISTINCT = 2**24
+# A category that was never seen is nothing strange by itself: so many rows hold none but such before anybody is warned.
+FEWEST_STRANGERS = 10
 # The heaviest of rounded weights has this many bits, which leaves 31 of an int64 for sums over rows.
 WEIGHT_BITS = 32
 
@@ -494,13 +496,14 @@ def _refuse_kind(name: Any, before: str, now: str) -> NoReturn:
 def _warn_of_strangers(
     name: Any, codes: NDArray[np.intp], values: list[Category | None], known: Container[Any]
 ) -> None:
-    """Warn of a column of categories none of which is known."""
+    """Warn of a column of categories none of which is known, unless a handful of rows has any."""
     if not known or all(value in known for value in values):
         return
     # Categories of a frame need not occur in its rows.
-    present = [values[code] for code in np.flatnonzero(np.bincount(codes[codes >= 0]))]
-    strangers = [value for value in present if value is not None]
-    if strangers and not any(value in known for value in strangers):
+    counts = np.bincount(codes[codes >= 0], minlength=len(values)).tolist()
+    n_rows = {value: count for value, count in zip(values, counts, strict=True) if count and value is not None}
+    strangers = list(n_rows)
+    if sum(n_rows.values()) >= FEWEST_STRANGERS and not any(value in known for value in strangers):
         warnings.warn(
             f"column {name!r} holds no category that it held when fitted, but {list_some(strangers)}: all are taken "
             "for unknown ones; write them as they were then, if they are the same",
