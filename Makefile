@@ -32,7 +32,7 @@ CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed test-peers test-versions test-aarch64 docs notebooks sdist sanitize \
-  sanitize-module valgrind fuzz leaks soak coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust clean
+  sanitize-module valgrind fuzz leaks same-numbers soak coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +115,9 @@ fuzz: $(READY)  ## Fuzz what reads foreign bytes for BUDGET seconds (default 60)
 
 leaks: $(READY)  ## 10,000 fits, predictions, saves and loads: memory must stay flat (minutes)
 	@$(BIN)/python -m reliability.leaks --record
+
+same-numbers: $(READY)  ## Small fits and audits of every kind anew: is every number the one that 0.2.0 recorded? (about 2 minutes)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.recorded
 
 soak: $(READY)  ## MINUTES (default 60) of fits, files, audits, signals and forks in one process: all stays right and flat
 	@$(BIN)/python -m reliability.soak --minutes $(MINUTES) --record
