@@ -742,7 +742,7 @@ def test_inspect_tells_the_sources_the_noisiest_first(folder, capsys, monkeypatc
 def test_explain_tells_what_speaks_for_a_prediction(trained, capsys):
     status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv")
     assert status == 0
-    heading = "What moves the score for 1 of 400 rows, up or down, on average; in log-odds:"
+    heading = "What moves the score for stays of 400 rows, up or down, on average; in log-odds:"
     assert out.splitlines()[0] == heading
     assert {line.split()[0] for line in out.splitlines()[1:3]} == {"city", "age"}
     status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv", "--line", 2, 9, "--json")

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from helpers.command_line import untwist
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, load
 from untwist.batches import Batches
 from untwist.data import batches
 
@@ -351,6 +351,26 @@ def test_train_and_predict_in_blocks_do_what_they_do_in_memory(tmp_path, monkeyp
     pd.testing.assert_frame_equal(*tables, check_dtype=False)
     outs = [untwist(capsys, "predict", "m.untwist", "p.parquet", how)[1] for how in ("--no-blocks", "--blocks")]
     assert outs[0] == outs[1]
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.thinned(2)
+def test_booleans_of_which_some_are_missing_are_numbers_in_blocks_and_in_memory(tmp_path, capsys, nullable):
+    some = pd.array([None, *make_people(599)["age"].gt(50)], dtype="boolean")
+    frame = make_people().assign(member=some if nullable else some.astype(object), paid=np.arange(600) % 3 == 0)
+    frame.to_parquet(tmp_path / "p.parquet", row_group_size=200)
+    frame.loc[frame["member"].notna()].to_parquet(tmp_path / "new.parquet")
+    models = []
+    for how in ("--no-blocks", "--blocks"):
+        options = ["--label", "churn", "-o", tmp_path / "m.untwist", how]
+        assert untwist(capsys, "train", tmp_path / "p.parquet", *options)[0] == 0
+        models.append(load(tmp_path / "m.untwist"))
+    names = models[0].feature_names_in_.tolist()
+    for model in models:
+        assert model.model_.encoder.schema.truths == {names.index("paid")}
+    # Where none is missing any more they are what they were.
+    status, _, err = untwist(capsys, "predict", tmp_path / "m.untwist", tmp_path / "new.parquet")
+    assert (status, "Booleans" in err) == (0, False)
 
 
 @pytest.mark.slow

@@ -621,6 +621,8 @@ def _decide_feature(column: Any, hints: Hints) -> ColumnDecision:
     pandas = import_pandas()
     kinds = pandas.api.types
     if kinds.is_numeric_dtype(column) and not column.isna().all():
+        if kinds.is_bool_dtype(column) and column.hasnans:
+            return ColumnDecision("numbers", _read_numbers, _read_numbers(column))
         return ColumnDecision("numbers", _keep, column)
     if hints.decimal is None and (plain := _parse_plain_numbers(column)) is not None:
         return ColumnDecision("numbers", _read_numbers, plain)
@@ -665,6 +667,8 @@ def _read_numbers(column: Any, reading: Reading = PLAIN_NUMBERS) -> Any:
     pandas = import_pandas()
     if pandas.api.types.is_timedelta64_dtype(column):
         return column / pandas.Timedelta(days=1)
+    if pandas.api.types.is_bool_dtype(column):
+        return column.astype(np.float64)
     if pandas.api.types.is_numeric_dtype(column):
         return column
     if reading == Reading() and (plain := _parse_plain_numbers(column)) is not None:
