@@ -247,6 +247,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         except ValueError as error:
             assert str(error), "no words"
             return
+        columns.remember_readings(model, ready.readings, ready.kinds)
         X, _ = columns.conform(sheet.frame, model, columns.Hints(takes_infinite=True))
         proba = model.predict_proba(X)
         assert np.isfinite(proba).all(), "probabilities that are none"

@@ -18,6 +18,7 @@ class Parts:
     """Fields of a model, of its data or of its settings, as far as a second fit changes them."""
 
     name: str = ""
+    classes: Any = ()
     weight: Any = None
     folds: Any = None
     rows: Any = None
