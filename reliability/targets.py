@@ -190,8 +190,8 @@ def try_blocks(path: Path, label: str) -> Any:
         return None
 
 
-def compare_ways(path: Path, sheet: Any, ready: Any, model: Any) -> None:
-    """What is read in blocks is what is read whole: labels, notes, numbers, predictions."""
+def compare_numbers(path: Path, sheet: Any, ready: Any, model: Any) -> None:
+    """What is read in blocks is what is read whole: labels, notes, numbers."""
     parts = try_blocks(path, sheet.names[-1])
     assert parts is not None, "read whole, and refused in blocks"
     assert parts.notes == ready.notes, "notes of blocks"
@@ -200,6 +200,10 @@ def compare_ways(path: Path, sheet: Any, ready: Any, model: Any) -> None:
     assert np.array_equal(np.concatenate([*encode(parts.X).blocks()]), encode(ready.X), equal_nan=True), (
         "numbers of blocks"
     )
+
+
+def compare_predictions(path: Path, sheet: Any, model: Any) -> None:
+    """What is predicted of a file in blocks is what is predicted of it as a whole."""
     in_blocks = blocks.SheetInBlocks(path)
     ways = []
     for one in (sheet, in_blocks):
@@ -247,12 +251,14 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         except ValueError as error:
             assert str(error), "no words"
             return
+        if ending == ".parquet":
+            compare_numbers(path, sheet, ready, model)
         columns.remember_readings(model, ready.readings, ready.kinds)
         X, _ = columns.conform(sheet.frame, model, columns.Hints(takes_infinite=True))
         proba = model.predict_proba(X)
         assert np.isfinite(proba).all(), "probabilities that are none"
         if ending == ".parquet":
-            compare_ways(path, sheet, ready, model)
+            compare_predictions(path, sheet, model)
 
 
 def try_csv(content: bytes) -> None:

@@ -18,7 +18,6 @@ class Parts:
     """Fields of a model, of its data or of its settings, as far as a second fit changes them."""
 
     name: str = ""
-    classes: Any = ()
     weight: Any = None
     folds: Any = None
     rows: Any = None
@@ -30,6 +29,7 @@ class Parts:
     out_of_fold: Any = None
     callbacks: Any = None
     verbose: int = 0
+    classes: Any = ()
 
     def narrow_to(self, best):
         return Parts(name=f"narrowed to {best}")
