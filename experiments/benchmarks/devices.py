@@ -21,7 +21,7 @@ import xgboost
 
 from experiments.results import Writer
 from untwist import PILBoostClassifier
-from untwist.boosting.engines.engine import EngineOptions, Growth, Rows, Task
+from untwist.boosting.engines.engine import EngineOptions, TreeGrowth, Rows, Task
 from untwist.boosting.engines.xgboost.booster import XGBoostBooster
 from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
 from untwist.links import ClippedLink, default_step_size
@@ -53,7 +53,7 @@ def time_ours(data: XGBoostDataset, alpha: float) -> float:
     """Time ROUNDS rounds of PILBoost."""
     link = ClippedLink(AlphaLoss(alpha))
     weight = np.ones(len(data.labels))
-    booster = XGBoostBooster(data, Task(link, default_step_size(link), Growth(max_depth=DEPTH), weight=weight))
+    booster = XGBoostBooster(data, Task(link, default_step_size(link), TreeGrowth(max_depth=DEPTH), weight=weight))
     start = time.perf_counter()
     booster.boost(ROUNDS)
     return time.perf_counter() - start

@@ -25,7 +25,7 @@ from experiments.benchmarks.speed import THREADS, draw_data, take_turns
 from experiments.results import Writer
 from experiments.tables import TextTable
 from untwist.boosting.engines.compiled import CompiledEngine
-from untwist.boosting.engines.engine import EngineOptions, Growth, Rows, Task
+from untwist.boosting.engines.engine import EngineOptions, TreeGrowth, Rows, Task
 from untwist.commands.main import run_program
 from untwist.theory.links import ClippedLink
 from untwist.theory.losses import AlphaLoss
@@ -80,7 +80,7 @@ def grow_ours(case: Case, threads: int, X: Any, y: Any) -> tuple[int, Predict]:
     engine = CompiledEngine()
     rows = Rows(X, y.astype(np.uint32), np.ones(len(y)))
     dataset = engine.make_dataset(rows, EngineOptions(n_jobs=threads))
-    task = Task(ClippedLink(AlphaLoss(1.0)), 1.0, Growth())
+    task = Task(ClippedLink(AlphaLoss(1.0)), 1.0, TreeGrowth())
     forest = engine.grow_randomised(dataset, task, case.trees, case.min_samples_leaf, MAX_FEATURES)
     return len(forest.feature), lambda table: forest.scores(table, n_jobs=threads) > 0
 

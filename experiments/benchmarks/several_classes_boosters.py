@@ -23,7 +23,7 @@ from sklearn.model_selection import train_test_split
 from experiments.results import Writer
 from experiments.tables import TextTable
 from untwist.boosting.engines.compiled import CompiledBooster, CompiledDataset
-from untwist.boosting.engines.engine import Growth, Rows, Task
+from untwist.boosting.engines.engine import TreeGrowth, Rows, Task
 from untwist.boosting.forest import Forest
 from untwist.optional import import_optional
 from untwist.progress import ProgressLine, describe_progress
@@ -135,7 +135,7 @@ def boost(data: CompiledDataset, sample: Sample, alpha: float, positive_class: i
     task = Task(
         ClippedLink(AlphaLoss(alpha)),
         LEARNING_RATE if positive_class is not None else LEARNING_RATE * alpha,  # Joint scores grow with alpha.
-        Growth(max_depth=DEPTH, l2=1.0),
+        TreeGrowth(max_depth=DEPTH, l2=1.0),
         by_edge=False,
         positive_class=positive_class,
         weight=weight,

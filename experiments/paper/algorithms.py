@@ -20,7 +20,7 @@ from untwist.arguments import Array
 from untwist.audit.peers import HeldOut, fit_lightgbm, fit_xgboost
 from untwist.boosting import algorithm as boosting
 from untwist.boosting.engines.compiled import CompiledBooster, CompiledDataset
-from untwist.boosting.engines.engine import Growth, Rows, Task
+from untwist.boosting.engines.engine import TreeGrowth, Rows, Task
 from untwist.boosting.forest import Forest, Tree
 from untwist.classifier import PILBoostClassifier
 from untwist.links import ClippedLink
@@ -204,7 +204,7 @@ class EngineTree:
 
     def fit(self, X: Any, y: Array, sample_weight: Array) -> Self:  # noqa: ARG002  # The data holds both.
         """Boost one round from score 0, where all rows weigh as much as their own weight, with coefficient 1."""
-        growth = Growth(max_depth=self.depth)
+        growth = TreeGrowth(max_depth=self.depth)
         booster = CompiledBooster(self.data, Task(LINK, 1.0, growth, by_edge=False, weight=sample_weight))
         booster.boost(1)
         forest = booster.ensemble().forest

@@ -1,17 +1,23 @@
 """Learn the truth from data that lies: twist-proper losses and PILBoost.
 
-The classifier is `PILBoostClassifier`; `save` and `load` keep fitted models. The modules below are the public ones, and
-docs/architecture.md says where everything is.
+`UntwistClassifier` is for a table with noisy labels, `PILBoostClassifier` the algorithm of the paper; `save` and `load`
+keep fitted models. The modules below are the public ones, and docs/architecture.md says where everything is.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 __version__ = "0.2.0"
-__all__ = ["PILBoostClassifier", "__version__", "load", "save"]
+__all__ = ["Growth", "PILBoostClassifier", "UntwistClassifier", "__version__", "load", "save"]
 
 #: Where the public names live. They are imported when asked for, so that the command line is there at once.
-_HOMES = {"PILBoostClassifier": "untwist.classifier", "load": "untwist.files", "save": "untwist.files"}
+_HOMES = {
+    "Growth": "untwist.growth",
+    "PILBoostClassifier": "untwist.pilboost",
+    "UntwistClassifier": "untwist.classifier",
+    "load": "untwist.files",
+    "save": "untwist.files",
+}
 
 #: The public modules, which need no import of their own after ``import untwist``.
 _MODULES = [
@@ -36,8 +42,10 @@ _MODULES = [
 ]
 
 if TYPE_CHECKING:
-    from untwist.classifier import PILBoostClassifier
+    from untwist.classifier import UntwistClassifier
     from untwist.files import load, save
+    from untwist.growth import Growth
+    from untwist.pilboost import PILBoostClassifier
 else:
 
     def __getattr__(name):

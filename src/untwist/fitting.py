@@ -201,14 +201,12 @@ def _make_measurer(
     """Return what measures rows after each round, where something is to be measured."""
     settings = data.settings
     rows = {}
-    if settings.eval_training:
-        rows["training"] = MeasuredRows.choose(data.rows.labels, data.weight)
     if settings.metric is not None and data.validation_weight is not None:
         rows["validation"] = MeasuredRows.choose(data.rows.labels, data.validation_weight)
     if not rows:
         return None
     if data.workers.size > 1:
-        raise ValueError("eval_metric and eval_training are for one machine: each worker knows its own rows only")
+        raise ValueError("eval_metric is for one machine: each worker knows its own rows only")
     return Measurer(
         metric=settings.metric,
         answers=Answers(data.classes, make_posterior()),

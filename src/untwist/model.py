@@ -41,6 +41,9 @@ __all__ = ["GIVEN_SCORES", "Candidate", "Choice", "FittedModel", "Mixture", "Out
 
 IMPORTANCES = ("paper", "gain", "splits")
 
+#: What is said of the noise where nothing was estimated.
+NO_NOISE = "not estimated: probabilities are those of the labels as they are"
+
 #: What `FittedModel.init` says where `fit` was given `init_score`.
 GIVEN_SCORES = "init_score"
 
@@ -342,6 +345,16 @@ class FittedModel:
             return self.sources
         return self.sources.drop_upper_limits() if self.has_wrong_labels else None
 
+    def write_html_parts(self) -> list[str]:
+        """Write what was chosen and how noisy the labels are as fragments of HTML, as far as either is known."""
+        parts = [] if self.choice is None else [self.choice.write_html()]
+        if self.noise is not None:
+            words = self.unreliable_words
+            parts.append(write_fragment("Noise", words) if words else self.noise.write_html(self.classes))
+        elif self.choice is not None:
+            parts.append(write_fragment("Noise", NO_NOISE))
+        return parts
+
     def describe_sources(self) -> str:
         """Say in words which sources are noisier than the others; empty where `fit` was given no sources."""
         if self.sources is None:
@@ -416,7 +429,7 @@ class FittedModel:
         if self.choice is not None:
             raise ValueError(
                 "iteration_range must be None for a model that was chosen by folds: it is the mean of their models, "
-                "and no round follows another; give alpha, n_estimators and max_depth"
+                "and no round follows another"
             )
         pair = tuple(iteration_range) if isinstance(iteration_range, (tuple, list)) else ()
         if len(pair) != 2 or not all(isinstance(one, (int, np.integer)) for one in pair):

@@ -20,12 +20,12 @@ from untwist.audit.findings import (
     trace_clean_posterior,
 )
 from untwist.audit.labels import LabelAudit
-from untwist.classifier import find_model
 from untwist.model import FittedModel
 from untwist.noise.estimate import NoiseEstimate
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.untwisting import Untwisting
 from untwist.optional import import_optional
+from untwist.predicting import find_model
 from untwist.text import clip
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def plot_learning_curves(model: Any, metric: str = "log_loss", ax: Axes | None =
 
     Parameters
     ----------
-    model : PILBoostClassifier, FittedModel or LabelAudit
+    model : UntwistClassifier, PILBoostClassifier, FittedModel or LabelAudit
         A fit that had rows set aside: settings chosen from the data, validation rows or early stopping.
     metric : "log_loss" or "error", default "log_loss"
         What is shown of them, by their labels as given; the mean over classes where each has rounds of its own.
@@ -93,7 +93,7 @@ def plot_noise_posterior(model: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    model : PILBoostClassifier, FittedModel or LabelAudit
+    model : UntwistClassifier, PILBoostClassifier, FittedModel or LabelAudit
         A fit that estimated the noise.
     ax : Axes or None
         Where to draw; None for a new figure.
@@ -152,7 +152,7 @@ def plot_transition_matrix(model: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    model : PILBoostClassifier, FittedModel or LabelAudit
+    model : UntwistClassifier, PILBoostClassifier, FittedModel or LabelAudit
         A fit that estimated the noise; of an audit the matrix is that of all sources together.
     ax : Axes or None
         Where to draw; None for a new figure.
@@ -224,7 +224,7 @@ def plot_importances(model: Any, kind: str = "paper", most: int = 15, ax: Axes |
 
     Parameters
     ----------
-    model : PILBoostClassifier, FittedModel or LabelAudit
+    model : UntwistClassifier, PILBoostClassifier, FittedModel or LabelAudit
         A fitted model.
     kind : "paper", "gain" or "splits", default "paper"
         As in `PILBoostClassifier.importances`.
@@ -337,7 +337,7 @@ def _require_audit(audit: Any) -> None:
 def _find_noise(model: Any) -> NoiseEstimate | MatrixUntwisting:
     noise, unreliable = _look_up_noise(model)
     if noise is None:
-        raise ValueError('model has no estimate of the noise: fit it with alpha="auto" or give noise_rates')
+        raise ValueError("model has no estimate of the noise: fit an UntwistClassifier")
     if unreliable:
         raise ValueError(f"there is no noise to draw: {unreliable}")
     return noise

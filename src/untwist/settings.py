@@ -1,8 +1,8 @@
-"""The parameters of `PILBoostClassifier`, checked once, and every "auto" decided once.
+"""The parameters of both estimators, checked once, and what the user left open decided once.
 
-`resolve` makes frozen `Settings` of the constructor's arguments before any data is looked at. What is left open then is
-what the data have to decide: a tuple of several candidates, or None. What only the table can tell, such as whether a
-monotone column exists, `untwist.training_data` checks.
+`resolve_paper` and `resolve_recipe` make frozen `Settings` of a constructor's arguments before any data is looked at.
+What the recipe leaves open then is what the data have to decide: a tuple of several candidates, or None. What only the
+table can tell, such as whether a monotone column exists, `untwist.training_data` checks.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from untwist.arguments import (
     check_real,
     check_share,
 )
-from untwist.boosting.engines.engine import Engine, EngineOptions, Growth
+from untwist.boosting.engines.engine import Engine, EngineOptions, TreeGrowth
 from untwist.boosting.engines.registry import ENGINES, find_engine
 from untwist.boosting.forest import count_threads
 from untwist.boosting.measuring import Metric, read_metric
 from untwist.boosting.runs import Callback
 from untwist.data.encoding import AcceptedTables
 from untwist.data.groups import OwnFolds
+from untwist.growth import Growth
 from untwist.model import Candidate
 from untwist.noise.matrix import check_matrix
 from untwist.theory.links import LINKS, ClippedLink, Link, default_step_size
 from untwist.theory.losses import AlphaLoss, Loss, is_alpha_loss
 
-__all__ = ["ENGINE_SPECIFIC_DEFAULTS", "N_FOLDS", "Settings", "choose_engine", "resolve"]
+__all__ = ["N_FOLDS", "Settings", "choose_engine", "choose_recipe_engine", "resolve_paper", "resolve_recipe"]
 
-#: The alphas, depths and learning rates that are tried where they are left open.
+#: The alphas, depths and learning rates that the recipe tries.
 ALPHAS = (1.0, 2.0)
 DEPTHS = (2, 4, 6)
 LEARNING_RATES = (0.1, 0.2)
@@ -53,34 +54,39 @@ MIXED_DEPTHS = (2, 3, 4, 6)
 #: The shares of the rows and columns that their trees draw: at the first alpha, and at larger ones.
 MIXED_SHARES = (0.7, 1.0)
 
-#: Folds that candidates are compared by, unless `cv` says otherwise.
+#: Folds that the recipe judges labels by, unless `cv` says otherwise.
 N_FOLDS = 5
 
-#: What "auto" stands for where nothing can be chosen from the data.
-PLAIN_ALPHA = 2.0
-PLAIN_ROUNDS = 100
+#: The depth of the paper's trees.
 PLAIN_DEPTH = 3
 
-#: What "auto" stands for where something is chosen from the data, and where nothing is.
-REGULARISATION = {"l2_regularization": (1.0, 0.0), "subsample": (0.7, 1.0), "max_features": (0.7, 1.0)}
+#: How the boosted trees of the recipe grow: leaves of few rows count as if one row more, of label 0, were in them, and
+#: every tree draws so much of the rows and columns.
+RECIPE_GROWTH = TreeGrowth(max_depth=PLAIN_DEPTH, l2=1.0, subsample=0.7, max_features=0.7)
 
-#: Older names of parameters, which are still taken, and the names that they have now. "auto" means not given.
-OLDER_NAMES = {"l2": "l2_regularization"}
+#: Rounds without progress after which early stopping ends a fit, where no number is given.
+PATIENCE = 10
+
+#: The share of every class that early stopping holds out where no validation rows are given.
+VALIDATION_FRACTION = 0.1
 
 #: Parameters that some engines do not know, with their defaults: such an engine refuses any other value.
 ENGINE_SPECIFIC_DEFAULTS: dict[str, Any] = {
     "min_samples_leaf": 1,
-    "l2_regularization": "auto",
-    "subsample": "auto",
-    "max_features": "auto",
-    "extra_trees": False,
     "max_bins": 255,
     "monotonic_cst": None,
     "interaction_cst": None,
+    "l2": 0.0,
+    "subsample": 1.0,
+    "max_features": 1.0,
     "feature_weights": None,
+    "extra_trees": False,
     "tree_method": "hist",
     "device": "cpu",
 }
+
+#: Those of them that `growth` has.
+OF_GROWTH = frozenset(Growth().get_params())
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,27 +98,25 @@ class Settings:
     engine, engine_options, accepted_tables
         The engine, what it is told, and the tables that it takes.
     automatic : bool
-        Whether candidates are compared by folds.
+        Whether candidates are compared by folds: the recipe.
     alphas : tuple of float
         The candidates; a single one where alpha is given, and None where `menon` is to say it.
     depths : tuple of int
         The candidates, a single one where it is given.
     n_rounds : int or None
         The rounds to make; None where they are left open.
-    rounds_are_limit : bool
-        Whether fewer rounds than `n_rounds` may do: early stopping.
     step : float or None
         The step size or learning rate that was given; None for the default.
     by_edge : bool
         Whether steps are multiples of the edge, as in the paper, or all the same, as a learning rate makes them.
     patience : int
-        Rounds without progress after which early stopping ends a plain fit; 0 without early stopping.
-    noise_rates : "auto", (float, float), array or None
-        As given; an array is the transition matrix of more than two classes.
-    families : str
-        "boosted", "mixed" or "auto", as given; "boosted" too where n_estimators, max_depth or max_leaf_nodes is given.
-    mixes_two_classes : bool
-        Whether "auto" stands for mixed families where there are two classes.
+        Rounds without progress after which early stopping ends a fit with given settings; 0 without early stopping.
+    known_noise : (float, float), array or None
+        The rates or the transition matrix that were given.
+    estimates_noise : bool
+        Whether rows set aside are to tell how noisy the labels are.
+    mixes : bool
+        Whether trees of random thresholds may join the boosted ones.
     shares : tuple
         The shares of rows and columns that the boosted trees of mixed families draw: the candidates; a single None
         where `growth` has what was given.
@@ -122,14 +126,12 @@ class Settings:
         The loss, None for the alpha-loss, and which of `untwist.theory.links.LINKS` it is boosted with.
     cv : int, splitter or iterable
         The number of folds, or folds of one's own as they were given.
-    validation_fraction, categorical_features, monotonic_cst, interaction_cst, feature_weights, missing, class_weight
+    categorical_features, monotonic_cst, interaction_cst, feature_weights, class_weight
         As given.
     warm_start, callbacks, n_jobs, verbose
         As given.
     metric : Metric or None
-        What is measured after each round besides log-loss and error, and stops a plain fit early.
-    eval_training : bool
-        Whether training rows are measured too.
+        What is measured after each round besides log-loss and error, and stops a fit with given settings early.
     seed : int
         What all random choices of the fit follow from.
     """
@@ -141,23 +143,20 @@ class Settings:
     alphas: tuple[float, ...] | None
     depths: tuple[int, ...]
     n_rounds: int | None
-    rounds_are_limit: bool
     step: float | None
     by_edge: bool
     patience: int
-    noise_rates: Any
-    families: str
-    mixes_two_classes: bool
+    known_noise: tuple[float, float] | Array | None
+    estimates_noise: bool
+    mixes: bool
     shares: tuple[float | None, ...]
     init: str
     loss: Loss | None
     link_name: str
-    validation_fraction: float
     categorical_features: Any
     monotonic_cst: Any
     interaction_cst: Any
     feature_weights: Any
-    missing: float | None
     class_weight: Any
     warm_start: bool
     callbacks: tuple[Callback, ...]
@@ -165,30 +164,17 @@ class Settings:
     verbose: int
     seed: int
     metric: Metric | None = None
-    eval_training: bool = False
     cv: Any = N_FOLDS
 
     @property
-    def growth(self) -> Growth:
+    def growth(self) -> TreeGrowth:
         """How trees grow."""
         return self.engine_options.growth
 
     @property
-    def known_noise(self) -> tuple[float, float] | Array | None:
-        """The noise rates or the transition matrix that were given, None where they were not."""
-        return None if isinstance(self.noise_rates, str) else self.noise_rates
-
-    @property
     def untwists_posteriors(self) -> bool:
-        """Whether posteriors are untwisted, by given or by estimated noise rates."""
-        alpha_was_open = self.alphas is not None and len(self.alphas) > 1
-        return self.known_noise is not None or (alpha_was_open and self.noise_rates is not None)
-
-    @property
-    def undoes_no_noise(self) -> bool:
-        """Whether folds could tell how noisy labels are, but alpha is given as 1, which believes every one of them."""
-        believes = self.alphas is not None and self.alphas == (1.0,)
-        return self.automatic and believes and isinstance(self.noise_rates, str)
+        """Whether posteriors are untwisted, by given or by estimated noise."""
+        return self.known_noise is not None or self.estimates_noise
 
     @property
     def turns_labels_over(self) -> bool:
@@ -200,42 +186,20 @@ class Settings:
         known = self.known_noise
         if known is not None and len(known) != n_classes:  # Two rates are as many as there are classes.
             raise ValueError(
-                f"noise_rates must be a matrix of {n_classes} rows and columns for {n_classes} classes, got {known!r}"
+                f"noise must be a matrix of {n_classes} rows and columns for {n_classes} classes, got {known!r}"
             )
-        if self.families == "mixed" and n_classes == 2:
-            if self.alphas is None or len(self.alphas) == 1:
-                raise ValueError('families="mixed" needs alpha to be left open for two classes')
-            if _has_directions(self.monotonic_cst):
-                raise ValueError('families="mixed" knows no monotonic_cst: random thresholds do not keep to it')
-        if self.families == "mixed" and self.restricts_columns:
-            raise ValueError('families="mixed" knows neither interaction_cst nor feature_weights: give one of them up')
-        if self.families == "mixed" and n_classes > 2 and not self.boosts_jointly(n_classes):
-            raise ValueError('families="mixed" needs a finite alpha above 0 for several classes')
         if n_classes > 2 and self.alphas is None:
             raise ValueError('alpha="menon" is for two classes')
 
     def boosts_jointly(self, n_classes: int) -> bool:
         """Tell whether all classes are boosted together, not each against the rest."""
-        has_softmax = self.alphas is not None and all(0 < alpha < np.inf for alpha in self.alphas)
-        return (
-            n_classes > 2
-            and self.automatic
-            and self.engine.boosts_jointly
-            and has_softmax
-            and self.link_name == "clipped"
-        )
+        return n_classes > 2 and self.automatic and self.engine.boosts_jointly
 
     def mixes_families(self, n_classes: int) -> bool:
-        """Tell whether several families of trees make the model."""
-        if n_classes == 2:
-            may_mix = self.mixes_two_classes and not self.restricts_columns
-            return self.families == "mixed" or (self.families == "auto" and may_mix)
-        return self.families != "boosted" and not self.restricts_columns and self.boosts_jointly(n_classes)
-
-    @property
-    def restricts_columns(self) -> bool:
-        """Whether it was said which columns may meet or be drawn, which trees of random thresholds do not heed."""
-        return self.interaction_cst is not None or self.feature_weights is not None
+        """Tell whether trees of random thresholds, which heed no rules for columns, join the boosted ones."""
+        if not self.mixes or self.interaction_cst is not None or self.feature_weights is not None:
+            return False
+        return self.engine.boosts_jointly and (n_classes > 2 or not _has_directions(self.monotonic_cst))
 
     def make_link(self, alpha: float) -> Link:
         """Return the link at an alpha."""
@@ -243,7 +207,7 @@ class Settings:
         return LINKS[self.link_name](loss)
 
     def choose_step(self, link: Link) -> float:
-        """Return the step of a plain fit: the one that was given, else the paper's."""
+        """Return the step of a fit with given settings: the one that was given, else the paper's."""
         return default_step_size(link) if self.step is None else self.step
 
     def narrow_to(self, candidate: Candidate) -> Settings:
@@ -254,16 +218,90 @@ class Settings:
             depths=(candidate.max_depth,),
             shares=(candidate.drawn,),
             n_rounds=candidate.n_rounds,
-            rounds_are_limit=False,
             step=candidate.step,
-            noise_rates=None,
+            known_noise=None,
+            estimates_noise=False,
             callbacks=(),
             verbose=0,
         )
 
+    def shrink_to(self, alpha: float, depth: int) -> Settings:
+        """Return the settings of a quick fit by folds, of boosted trees alone, that corrects no noise.
 
-def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settings:
-    """Check all parameters and decide what "auto" means.
+        Folds choose nothing but the number of rounds.
+        """
+        return replace(
+            self,
+            alphas=(alpha,),
+            depths=(depth,),
+            shares=(None,),
+            mixes=False,
+            known_noise=None,
+            estimates_noise=False,
+        )
+
+
+def resolve_recipe(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settings:
+    """Check the parameters of `UntwistClassifier` for its own recipe.
+
+    Parameters
+    ----------
+    parameters : mapping
+        The constructor's arguments, as `get_params(deep=False)` gives them.
+    seed : int or None
+        The seed of an earlier fit; None to draw one by `random_state`.
+
+    Returns
+    -------
+    Settings
+
+    Raises
+    ------
+    ValueError
+        It names the parameter and its value.
+    """
+    engine = choose_recipe_engine(parameters["engine"])
+    given = {name: parameters[name] for name in ("device", "monotonic_cst", "interaction_cst")}
+    _refuse_unknown_settings(given, engine)
+    engine_options = EngineOptions(growth=RECIPE_GROWTH, device=parameters["device"], n_jobs=parameters["n_jobs"])
+    engine.check_settings(engine_options)
+    count_threads(parameters["n_jobs"])  # It refuses what is no number of threads.
+    noise = _check_noise(parameters["noise"])
+    estimates_noise = isinstance(noise, str)
+    return Settings(
+        engine=engine,
+        engine_options=engine_options,
+        accepted_tables=engine.accepted_tables(None, engine_options.tree_method),
+        automatic=True,
+        alphas=ALPHAS,
+        depths=DEPTHS,
+        n_rounds=None,
+        step=None,
+        by_edge=False,
+        patience=0,
+        known_noise=None if estimates_noise else noise,
+        estimates_noise=estimates_noise,
+        mixes=True,
+        shares=MIXED_SHARES,
+        init="prior",
+        loss=None,
+        link_name="clipped",
+        categorical_features=parameters["categorical_features"],
+        monotonic_cst=parameters["monotonic_cst"],
+        interaction_cst=parameters["interaction_cst"],
+        feature_weights=None,
+        class_weight=parameters["class_weight"],
+        warm_start=False,
+        callbacks=_check_callbacks(parameters["callbacks"]),
+        n_jobs=parameters["n_jobs"],
+        verbose=_check_verbose(parameters["verbose"]),
+        seed=_draw_seed(parameters["random_state"]) if seed is None else seed,
+        cv=_check_cv(parameters["cv"]),
+    )
+
+
+def resolve_paper(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settings:
+    """Check the parameters of `PILBoostClassifier`.
 
     Parameters
     ----------
@@ -281,101 +319,84 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
     ValueError
         It names the parameter and its value.
     """
-    parameters = _take_older_names(parameters)
+    growth = _read_growth(parameters["growth"])
     engine = choose_engine(parameters)
-    _refuse_unknown_settings(parameters, engine)
-    _check_flags(parameters)
+    _refuse_unknown_settings({**parameters, **growth}, engine)
+    if not isinstance(parameters["warm_start"], (bool, np.bool_)):
+        raise ValueError(f"warm_start must be True or False, got {parameters['warm_start']!r}")
     loss = _check_loss(parameters["loss"], engine)
-    alpha = parameters["alpha"]
-    if is_alpha_loss(parameters["loss"]):
-        alpha = parameters["loss"].alpha
-    anything_open = any(_is_auto(value) for value in (alpha, parameters["n_estimators"], parameters["max_depth"]))
-    automatic = anything_open and engine.grows_forests and loss is None
-    if automatic and parameters["warm_start"]:
-        raise ValueError("warm_start needs alpha, n_estimators and max_depth to be given")
-    alphas = _decide_alphas(alpha, automatic, plays_a_part=loss is None)
-    link_name = _check_link(parameters["link"], loss, alphas, engine)
-    max_depth = _check_depth(parameters["max_depth"])
-    step = _check_step(parameters["step_size"], parameters["learning_rate"])
-    growth = Growth(
-        max_depth=PLAIN_DEPTH if _is_auto(max_depth) else max_depth,
+    alpha = parameters["loss"].alpha if is_alpha_loss(parameters["loss"]) else parameters["alpha"]
+    alphas = _check_alpha(alpha, plays_a_part=loss is None)
+    tree_growth = TreeGrowth(
+        max_depth=_check_depth(parameters["max_depth"]),
         max_leaf_nodes=_check_leaves(parameters["max_leaf_nodes"]),
         min_samples_leaf=check_count("min_samples_leaf", parameters["min_samples_leaf"]),
-        min_weight_fraction_leaf=_check_leaf_share(parameters["min_weight_fraction_leaf"]),
-        l2=check_non_negative("l2_regularization", _decide_regularisation("l2_regularization", parameters, automatic)),
-        subsample=check_share("subsample", _decide_regularisation("subsample", parameters, automatic)),
-        max_features=check_share("max_features", _decide_regularisation("max_features", parameters, automatic)),
-        extra=bool(parameters["extra_trees"]),
+        min_weight_fraction_leaf=_check_leaf_share(growth["min_weight_fraction_leaf"]),
+        l2=check_non_negative("l2", growth["l2"]),
+        subsample=check_share("subsample", growth["subsample"]),
+        max_features=check_share("max_features", growth["max_features"]),
+        extra=growth["extra_trees"],
     )
     engine_options = EngineOptions(
-        growth=growth,
+        growth=tree_growth,
         max_bins=check_count("max_bins", parameters["max_bins"], low=2, high=255),
-        tree_method=parameters["tree_method"],
-        device=parameters["device"],
+        tree_method=growth["tree_method"],
+        device=growth["device"],
         estimator=_check_estimator(parameters["estimator"]),
         n_jobs=parameters["n_jobs"],
     )
     engine.check_settings(engine_options)
     count_threads(parameters["n_jobs"])  # It refuses what is no number of threads.
-    metric = read_metric(parameters["eval_metric"])
-    if automatic and (metric is not None or parameters["eval_training"]):
-        name = "eval_training" if metric is None else "eval_metric"
-        raise ValueError(
-            f"{name} needs alpha, n_estimators and max_depth to be given: where something is chosen from the data, "
-            "candidates are compared by the log-loss of rows that folds set aside"
-        )
-    patience = check_count("n_iter_no_change", parameters["n_iter_no_change"])
-    early_stopping = bool(parameters["early_stopping"])
     return Settings(
         engine=engine,
         engine_options=engine_options,
-        accepted_tables=engine.accepted_tables(parameters["estimator"], parameters["tree_method"]),
-        automatic=automatic,
+        accepted_tables=engine.accepted_tables(parameters["estimator"], growth["tree_method"]),
+        automatic=False,
         alphas=alphas,
-        depths=DEPTHS if automatic and _is_auto(max_depth) else (growth.depth,),
-        n_rounds=_decide_rounds(parameters["n_estimators"], automatic),
-        rounds_are_limit=early_stopping,
-        step=step,
-        by_edge=parameters["learning_rate"] is None and not (automatic and step is None),
-        patience=patience if early_stopping else 0,
-        noise_rates=_check_noise_rates(parameters["noise_rates"], alphas),
-        families=_check_families(parameters, automatic, engine),
-        mixes_two_classes=_can_mix_two_classes(alphas, link_name, engine, parameters["monotonic_cst"]),
-        shares=MIXED_SHARES if all(_is_auto(parameters[name]) for name in ("subsample", "max_features")) else (None,),
-        init=_check_init(parameters["init"]),
+        depths=(tree_growth.depth,),
+        n_rounds=check_count("n_estimators", parameters["n_estimators"]),
+        step=_check_step(parameters["step_size"], parameters["learning_rate"]),
+        by_edge=parameters["learning_rate"] is None,
+        patience=_check_early_stopping(parameters["early_stopping"]),
+        known_noise=None,
+        estimates_noise=False,
+        mixes=False,
+        shares=(None,),
+        init=_check_init(growth["init"]),
         loss=loss,
-        link_name=link_name,
-        validation_fraction=_check_validation_fraction(parameters["validation_fraction"]),
+        link_name=_check_link(parameters["link"], loss, alphas, engine),
         categorical_features=parameters["categorical_features"],
         monotonic_cst=parameters["monotonic_cst"],
         interaction_cst=parameters["interaction_cst"],
-        feature_weights=parameters["feature_weights"],
-        missing=_check_missing(parameters["missing"]),
+        feature_weights=growth["feature_weights"],
         class_weight=parameters["class_weight"],
         warm_start=bool(parameters["warm_start"]),
         callbacks=_check_callbacks(parameters["callbacks"]),
         n_jobs=parameters["n_jobs"],
         verbose=_check_verbose(parameters["verbose"]),
         seed=_draw_seed(parameters["random_state"]) if seed is None else seed,
-        metric=metric,
-        eval_training=bool(parameters["eval_training"]),
-        cv=_check_cv(parameters["cv"]),
+        metric=read_metric(parameters["eval_metric"]),
     )
 
 
-def _take_older_names(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters by the names that they have now."""
-    renamed = dict(parameters)
-    for older, name in OLDER_NAMES.items():
-        value = renamed.pop(older)
-        if _is_auto(value):
-            continue
-        if not _is_auto(renamed[name]):
-            raise ValueError(
-                f"{name} and {older} are one parameter: give {name} alone, got {renamed[name]!r}, {value!r}"
-            )
-        renamed[name] = value
-    return renamed
+def _read_growth(growth: Any) -> dict[str, Any]:
+    """Return what is said of how trees grow, by name."""
+    if growth is None:
+        growth = Growth()
+    if not isinstance(growth, Growth):
+        raise ValueError(f"growth must be a Growth, such as Growth(subsample=0.5), got {growth!r:.100}")
+    found: dict[str, Any] = growth.get_params()
+    if not isinstance(found["extra_trees"], (bool, np.bool_)):
+        raise ValueError(f"extra_trees must be True or False, got {found['extra_trees']!r}")
+    return found | {"extra_trees": bool(found["extra_trees"])}
+
+
+def choose_recipe_engine(name: Any) -> Engine:
+    """Return the engine that grows the trees of the recipe; "auto" is the compiled one."""
+    engine = find_engine("compiled" if _is_auto(name) else name)
+    if not engine.grows_forests:
+        raise ValueError(f'engine must be "auto", "compiled" or "xgboost" where the recipe chooses, got {name!r}')
+    return engine
 
 
 def choose_engine(parameters: Mapping[str, Any]) -> Engine:
@@ -396,19 +417,15 @@ def _is_auto(value: Any) -> bool:
 
 def _refuse_unknown_settings(parameters: Mapping[str, Any], engine: Engine) -> None:
     """Raise an error for a parameter that plays no part in the engine and yet was given."""
-    known = {OLDER_NAMES.get(name, name) for name in engine.known_settings}
-    for name, default in ENGINE_SPECIFIC_DEFAULTS.items():
-        value = parameters[name]
-        is_default = value is default or (default is not None and np.ndim(value) == 0 and value == default)
-        if name not in known and not is_default:
-            knowing = [f'"{one.name}"' for one in ENGINES.values() if name in one.known_settings]
-            raise ValueError(f"{name}={value!r} needs engine={' or '.join(knowing)}, got the {engine.name} engine")
-
-
-def _check_flags(parameters: Mapping[str, Any]) -> None:
-    for name in ("extra_trees", "early_stopping", "warm_start", "eval_training"):
-        if not isinstance(parameters[name], (bool, np.bool_)):
-            raise ValueError(f"{name} must be True or False, got {parameters[name]!r}")
+    for name, value in parameters.items():
+        if name in engine.known_settings or name not in ENGINE_SPECIFIC_DEFAULTS:
+            continue
+        default = ENGINE_SPECIFIC_DEFAULTS[name]
+        if value is default or (default is not None and np.ndim(value) == 0 and value == default):
+            continue
+        knowing = [f'"{one.name}"' for one in ENGINES.values() if name in one.known_settings]
+        said = f"growth=Growth({name}={value!r})" if name in OF_GROWTH - {"device"} else f"{name}={value!r}"
+        raise ValueError(f"{said} needs engine={' or '.join(knowing)}, got the {engine.name} engine")
 
 
 def _check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
@@ -428,13 +445,12 @@ def _check_loss(loss: Any, engine: Engine) -> Loss | None:
     return loss
 
 
-def _decide_alphas(alpha: Any, automatic: bool, plays_a_part: bool) -> tuple[float, ...] | None:
-    if _is_auto(alpha):
-        return ALPHAS if automatic else (PLAIN_ALPHA,)
+def _check_alpha(alpha: Any, plays_a_part: bool) -> tuple[float, ...] | None:
+    """Return the one alpha to boost with; None where the data are to say it."""
     if isinstance(alpha, str) and alpha == "menon":
         return None
     if isinstance(alpha, str) or alpha is None:
-        raise ValueError(f'alpha must be a number, "auto" or "menon", got {alpha!r}')
+        raise ValueError(f'alpha must be a number or "menon", got {alpha!r}')
     if not plays_a_part:
         return (alpha,)
     ClippedLink(AlphaLoss(alpha))  # It refuses what is no alpha.
@@ -442,13 +458,18 @@ def _decide_alphas(alpha: Any, automatic: bool, plays_a_part: bool) -> tuple[flo
 
 
 def _check_depth(max_depth: Any) -> Any:
-    return max_depth if max_depth is None or _is_auto(max_depth) else check_count("max_depth", max_depth)
+    return None if max_depth is None else check_count("max_depth", max_depth)
 
 
-def _decide_rounds(n_estimators: Any, automatic: bool) -> int | None:
-    if _is_auto(n_estimators):
-        return None if automatic else PLAIN_ROUNDS
-    return check_count("n_estimators", n_estimators)
+def _check_early_stopping(early_stopping: Any) -> int:
+    """Return the rounds without progress after which a fit ends; 0 for a fit that makes all its rounds."""
+    if isinstance(early_stopping, (bool, np.bool_)):
+        return PATIENCE if early_stopping else 0
+    if not isinstance(early_stopping, (int, np.integer)):
+        raise ValueError(
+            f"early_stopping must be True, False or the number of rounds to wait for progress, got {early_stopping!r}"
+        )
+    return check_count("early_stopping", early_stopping)
 
 
 def _check_step(step_size: Any, learning_rate: Any) -> float | None:
@@ -472,13 +493,6 @@ def _check_leaf_share(min_weight_fraction_leaf: Any) -> float:
     return least
 
 
-def _decide_regularisation(name: str, parameters: Mapping[str, Any], automatic: bool) -> Any:
-    if not _is_auto(parameters[name]):
-        return parameters[name]
-    automatic_value, plain_value = REGULARISATION[name]
-    return automatic_value if automatic else plain_value
-
-
 def _check_estimator(estimator: Any) -> Any:
     can_learn = hasattr(estimator, "fit") and hasattr(estimator, "predict")
     if estimator is not None and (isinstance(estimator, type) or not can_learn):
@@ -486,43 +500,21 @@ def _check_estimator(estimator: Any) -> Any:
     return estimator
 
 
-def _check_noise_rates(noise_rates: Any, alphas: tuple[float, ...] | None) -> Any:
-    if noise_rates is None or _is_auto(noise_rates):
-        return noise_rates
-    if alphas is not None and alphas[0] < 0:
-        raise ValueError(f"noise_rates must not be given with a negative alpha, got {alphas[0]!r}: one turns labels")
-    if np.ndim(noise_rates) == 2:
-        matrix = check_matrix(noise_rates, "noise_rates")
+def _check_noise(noise: Any) -> Any:
+    """Return what is said of the noise: "auto", None, two rates, or the transition matrix of more classes."""
+    if noise is None or _is_auto(noise):
+        return noise
+    if np.ndim(noise) == 2:
+        matrix = check_matrix(noise, "noise")
         return matrix if len(matrix) > 2 else (float(matrix[0, 1]), float(matrix[1, 0]))
     try:
-        rate_neg, rate_pos = (check_fraction("noise_rates", rate) for rate in noise_rates)
+        rate_neg, rate_pos = (check_fraction("noise", rate) for rate in noise)
     except (TypeError, ValueError) as error:
-        kinds = '"auto", None, two numbers in [0, 1], or a transition matrix'
-        raise ValueError(f"noise_rates must be {kinds}, got {noise_rates!r}") from error
+        kinds = '"auto", None, two rates in [0, 1], or a transition matrix'
+        raise ValueError(f"noise must be {kinds}, got {noise!r}") from error
     if rate_neg + rate_pos >= 1:
-        raise ValueError(f"noise_rates must sum to less than 1, got {noise_rates!r}: swap the labels first")
+        raise ValueError(f"noise must be two rates that sum to less than 1, got {noise!r}: swap the labels first")
     return rate_neg, rate_pos
-
-
-def _check_families(parameters: Mapping[str, Any], automatic: bool, engine: Engine) -> str:
-    """Return which families of trees are asked for."""
-    families = parameters["families"]
-    if families not in ("auto", "boosted", "mixed"):
-        raise ValueError(f'families must be "auto", "boosted" or "mixed", got {families!r}')
-    if families == "mixed" and not (engine.boosts_jointly and parameters["link"] == "clipped"):
-        raise ValueError('families="mixed" is for the compiled engine and its default link')
-    sizes_are_open = automatic and all(_is_auto(parameters[name]) for name in ("n_estimators", "max_depth"))
-    if sizes_are_open and parameters["max_leaf_nodes"] is None:
-        return str(families)
-    if families == "mixed":
-        raise ValueError('families="mixed" needs n_estimators, max_depth and max_leaf_nodes to be left open')
-    return "boosted"
-
-
-def _can_mix_two_classes(alphas: tuple[float, ...] | None, link_name: str, engine: Engine, monotonic_cst: Any) -> bool:
-    """Tell whether nothing was asked for that only boosted trees can do."""
-    alpha_is_open = alphas is not None and len(alphas) > 1
-    return alpha_is_open and link_name == "clipped" and engine.boosts_jointly and not _has_directions(monotonic_cst)
 
 
 def _has_directions(monotonic_cst: Any) -> bool:
@@ -553,13 +545,6 @@ def _check_init(init: Any) -> str:
     return init
 
 
-def _check_validation_fraction(validation_fraction: Any) -> float:
-    part = check_real("validation_fraction", validation_fraction, low=0.0, open_low=True)
-    if part >= 1:
-        raise ValueError(f"validation_fraction must be below 1, got {part}")
-    return part
-
-
 def _check_cv(cv: Any) -> Any:
     """Return the number of folds, or what makes folds of one's own."""
     if cv is None:
@@ -576,17 +561,6 @@ def _check_cv(cv: Any) -> Any:
 
 def _check_verbose(verbose: Any) -> int:
     return int(verbose) if isinstance(verbose, bool) else check_count("verbose", verbose, low=0)
-
-
-def _check_missing(missing: Any) -> float | None:
-    """Return the number that counts as missing, None for NaN alone."""
-    if missing is None:
-        return None
-    if isinstance(missing, (bool, np.bool_)) or not isinstance(missing, (int, float, np.integer, np.floating)):
-        raise ValueError(f"missing must be a number or None, got {missing!r}")
-    if np.isinf(missing):
-        raise ValueError(f"missing must be finite or NaN, got {missing!r}")
-    return None if np.isnan(missing) else float(missing)
 
 
 def _draw_seed(random_state: Any) -> int:

@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 )
 
 from untwist.arguments import Array, check_numbers
-from untwist.boosting.engines.engine import Dataset, EngineOptions, Growth, Rows, Task
+from untwist.boosting.engines.engine import Dataset, EngineOptions, Rows, Task, TreeGrowth
 from untwist.boosting.forest import iterate_row_blocks
 from untwist.boosting.memory import check_memory_of_boosters
 from untwist.boosting.starting import find_prior_score, weigh_classes_exactly
@@ -65,7 +65,7 @@ from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
 from untwist.noise.paper import MenonEstimate, menon
 from untwist.noise.posterior import find_posterior_floor, turns_labels_over
-from untwist.settings import N_FOLDS, Settings
+from untwist.settings import N_FOLDS, VALIDATION_FRACTION, Settings
 from untwist.sums import add_up, add_up_by_group
 from untwist.theory.links import Link
 
@@ -83,18 +83,17 @@ __all__ = [
 
 #: What workers of a distributed fit are told that were given sources.
 NO_SOURCES_FOR_WORKERS = (
-    "source and item must be None in a distributed fit, as sources are judged by all rows at once: "
-    "fit PILBoostClassifier on one machine"
+    "source and item must be None in a distributed fit, as sources are judged by all rows at once: fit on one machine"
 )
 
 #: What workers of a distributed fit are told that were given reviewed rows.
 NO_REVIEW_FOR_WORKERS = (
     "reviewed must be None in a distributed fit, as reviewed rows are judged by all rows at once: "
-    "fit PILBoostClassifier on one machine, or give y with the labels that were decided on"
+    "fit on one machine, or give y with the labels that were decided on"
 )
 
 #: What workers of a distributed fit are told that were given scores to begin at.
-NO_INIT_SCORE_FOR_WORKERS = "init_score must be None in a distributed fit: fit PILBoostClassifier on one machine"
+NO_INIT_SCORE_FOR_WORKERS = "init_score must be None in a distributed fit: fit on one machine"
 
 #: What `interaction_cst` may be.
 KINDS_OF_INTERACTIONS = 'interaction_cst must be None, "pairwise", "no_interactions" or a list of sets of columns'
@@ -133,7 +132,7 @@ class SourceColumns:
     item: Any = None
     groups: Any = None
 
-    def check_allowed(self, settings: Settings, validation: ValidationTable, workers: Workers) -> None:
+    def check_allowed(self, settings: Settings, workers: Workers) -> None:
         """Raise an error where sources are given that nothing can be told of."""
         if self.item is not None and self.source is None:
             raise ValueError("item must come with source: who gave each of the labels of an item")
@@ -145,15 +144,10 @@ class SourceColumns:
             raise ValueError(NO_OWN_FOLDS_FOR_WORKERS)
         if self.source is None:
             return
-        if not settings.automatic or not settings.untwists_posteriors or settings.known_noise is not None:
+        if not settings.estimates_noise:
             raise ValueError(
-                "source must be None with settings that estimate no noise, as sources are judged by how their labels "
-                'disagree with models that have not seen them: leave alpha="auto" and noise_rates="auto", and take no '
-                "other loss, estimator or engine than those that grow trees"
-            )
-        if validation.X is not None:
-            raise ValueError(
-                "source must be None with X_val: sources are judged by folds over all rows; leave out X_val, or source"
+                "source must be None where no noise is estimated, as sources are judged by how their labels disagree "
+                'with models that have not seen them: leave noise="auto"'
             )
 
 
@@ -164,9 +158,7 @@ class InitScores:
     training: Any = None
     validation: Any = None
 
-    def read(
-        self, settings: Settings, n_rows: int, n_validation: int, n_boosters: int, workers: Workers
-    ) -> Array | None:
+    def read(self, n_rows: int, n_validation: int, n_boosters: int, workers: Workers) -> Array | None:
         """Return a row for each training and validation row and a column for each booster, if there are scores."""
         if any(workers.gather(self.training is not None)) and workers.size > 1:
             raise ValueError(NO_INIT_SCORE_FOR_WORKERS)
@@ -174,16 +166,6 @@ class InitScores:
             if self.validation is not None:
                 raise ValueError("init_score_val must come with init_score")
             return None
-        if settings.automatic:
-            raise ValueError(
-                "init_score needs alpha, n_estimators and max_depth to be given: what is chosen by folds is a model by "
-                "itself"
-            )
-        if settings.known_noise is not None:
-            raise ValueError(
-                "init_score must be None with noise_rates: boosting begins at a score of the twisted posterior, and "
-                "what is learned cannot be added to it once the noise is undone; leave out one of them"
-            )
         if (self.validation is None) != (n_validation == 0):
             raise ValueError("init_score_val must be given together with init_score and X_val")
         tables = [_read_scores("init_score", self.training, n_rows, n_boosters)]
@@ -230,7 +212,7 @@ class TrainingData:
         The number of training rows.
     n_effective_rows : float
         The number of rows that train or their total weight, whichever is larger; of all workers.
-    growth : Growth
+    growth : TreeGrowth
         How trees grow, with the seed and the directions of monotone columns.
     workers : Workers
         Who else has training rows.
@@ -264,7 +246,7 @@ class TrainingData:
     encoder: TableEncoder
     n_rows: int
     n_effective_rows: float
-    growth: Growth
+    growth: TreeGrowth
     workers: Workers
     table: Any
     sources: LabelSources | None = None
@@ -314,8 +296,8 @@ class TrainingData:
         validation.check_complete()
         workers = find_workers() if settings.engine.joins_workers else solo
         sources = SourceColumns() if sources is None else sources
-        sources.check_allowed(settings, validation, workers)
-        _check_review_allowed(has_review, settings, validation, sources, workers)
+        sources.check_allowed(settings, workers)
+        _check_review_allowed(has_review, settings, sources, workers)
         seed = workers.broadcast_first(settings.seed)
         table = _TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
         if previous is None and not are_rows_known():
@@ -340,7 +322,6 @@ class TrainingData:
             n_folds=n_folds,
         )
         begin_at = (InitScores() if init_scores is None else init_scores).read(
-            settings,
             table.n_rows,
             len(rows.labels) - table.n_rows,
             len(list_positive_classes(len(table.classes))),
@@ -364,7 +345,7 @@ class TrainingData:
             own = contents.hashes() if label_sources is None else mix_bits(label_sources.items.astype(np.uint64))
             rows = replace(rows, groups=groups.hash_rows(own))
         if settings.patience and not (validation_was_given or settings.automatic):
-            share = table.check_enough_to_hold_out(settings.validation_fraction)
+            share = table.check_enough_to_hold_out(VALIDATION_FRACTION)
             validation_share = settings.engine.hold_out(contents, rows, share, seed)
             validation_weight = weight * validation_share
             weight = weight * (1.0 - validation_share)
@@ -885,9 +866,7 @@ class _TrainingTable:
         return tuple(weights.tolist())
 
 
-def _check_review_allowed(
-    has_review: bool, settings: Settings, validation: ValidationTable, sources: SourceColumns, workers: Workers
-) -> None:
+def _check_review_allowed(has_review: bool, settings: Settings, sources: SourceColumns, workers: Workers) -> None:
     """Raise an error where rows are reviewed and nothing can be told of the others."""
     if any(workers.gather(has_review)) and workers.size > 1:
         raise ValueError(NO_REVIEW_FOR_WORKERS)
@@ -896,15 +875,10 @@ def _check_review_allowed(
     instead = "or give y with the labels that were decided on"
     if sources.source is not None:
         raise ValueError(f"reviewed must be None with source: leave out one of them, {instead}")
-    if validation.X is not None:
+    if not settings.untwists_posteriors:
         raise ValueError(
-            f"reviewed must be None with X_val, as labels are judged by folds over all rows: leave out X_val, {instead}"
-        )
-    if not settings.automatic or not settings.untwists_posteriors:
-        raise ValueError(
-            "reviewed must be None with settings that estimate no noise, as what a known label is worth depends on it: "
-            'leave alpha="auto" and noise_rates="auto", and take no other loss, estimator or engine than those that '
-            f"grow trees, {instead}"
+            "reviewed must be None with noise=None, as what a known label is worth depends on the noise: leave "
+            f'noise="auto", {instead}'
         )
 
 
@@ -982,10 +956,6 @@ def _find_schema(
     _agree_on_columns(workers, names, X)
     if previous is not None:
         schema = previous.encoder.schema
-        if schema.missing != settings.missing:
-            raise ValueError(
-                f"a warm start goes on with missing of the last fit, {schema.missing!r}, got {settings.missing!r}"
-            )
         if schema.numbers and workers.size > 1:
             raise ValueError(
                 "a warm start of several workers cannot go on from a model with columns that are coded by labels, as "
@@ -996,8 +966,6 @@ def _find_schema(
     else:
         most = tables.KNOWN_CATEGORIES if workers.size > 1 else tables.LARGEST_CODE
         schema = tables.learn(X, settings.categorical_features, weight, most, workers)
-    if previous is None:
-        schema = replace(schema, missing=settings.missing)
     if schema.categories and not settings.accepted_tables.categories:
         holding = [names[column] if names else column for column in schema.categories]
         raise ValueError(

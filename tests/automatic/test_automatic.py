@@ -12,7 +12,7 @@ from untwist import PILBoostClassifier
 from untwist import settings as default_settings
 from untwist.automatic import candidates, search
 from untwist.automatic.search import Search, find_lowest
-from untwist.boosting.engines.engine import Engine, Growth
+from untwist.boosting.engines.engine import Engine, TreeGrowth
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest
 from untwist.data.folds import split_into_folds
@@ -92,7 +92,7 @@ def test_the_mean_of_forests_is_the_mean_of_their_scores():
     data = make_dataset(X, y, categories={3: 6})
     forests = []
     for seed, rounds in enumerate((3, 7, 5)):
-        booster = make_booster(data, ClippedLink(AlphaLoss(2.0)), 0.3, Growth(subsample=0.6, seed=seed), by_edge=False)
+        booster = make_booster(data, ClippedLink(AlphaLoss(2.0)), 0.3, TreeGrowth(subsample=0.6, seed=seed), by_edge=False)
         booster.boost(rounds)
         forests.append(get_forest(booster))
     mean = Forest.average(forests)
@@ -129,7 +129,7 @@ def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
     data = make_dataset(X, y)
     held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(len(y)), 5, model.model_.seed)
     link = (ClippedLink if classes == 2 else CanonicalLink)(AlphaLoss(best.alpha))
-    growth = Growth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model.model_.seed)
+    growth = TreeGrowth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model.model_.seed)
     scores, losses = [], []
     for label in [1] if classes == 2 else range(3):
         folds = []

@@ -13,7 +13,7 @@ from untwist import PILBoostClassifier
 from untwist.automatic import mixture, search
 from untwist.automatic import randomised as randomised_trees
 from untwist.boosting.engines.compiled import CompiledEngine
-from untwist.boosting.engines.engine import Growth, Task
+from untwist.boosting.engines.engine import TreeGrowth, Task
 from untwist.data.folds import split_into_folds
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
@@ -34,7 +34,7 @@ def split(model):
 def boost_fold(model, weight):
     """Return the boosted scores of all rows, in units of the twisted posterior, by a fold that has these weights."""
     best = model.choice_.best
-    growth = Growth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model.model_.seed)
+    growth = TreeGrowth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model.model_.seed)
     link, step = ClippedLink(AlphaLoss(best.alpha)), best.alpha * best.step
     booster = make_booster(make_dataset(X, Y), link, step, growth, by_edge=False, positive_class=None, weight=weight)
     booster.boost(best.n_rounds)
@@ -43,7 +43,7 @@ def boost_fold(model, weight):
 
 def randomise_fold(model, weight, fold, leaf_size):
     """Return the scores of all rows by the randomised trees of a fold that has these weights."""
-    task = Task(ClippedLink(AlphaLoss(1.0)), 1.0, Growth(seed=model.model_.seed), weight=weight)
+    task = Task(ClippedLink(AlphaLoss(1.0)), 1.0, TreeGrowth(seed=model.model_.seed), weight=weight)
     n_trees = randomised_trees.SEVERAL_CLASSES.n_trees[0]
     grown = CompiledEngine().grow_randomised(make_dataset(X, Y), task, n_trees, leaf_size, 0.5, fold * n_trees)
     assert len(grown) == n_trees

@@ -9,7 +9,7 @@ from helpers.small_fits import assert_same_forests, draw_sample
 from untwist import PILBoostClassifier, files
 from untwist.automatic import randomised as randomised_trees
 from untwist.boosting.engines.compiled import CompiledEngine, CompiledTeam
-from untwist.boosting.engines.engine import Growth, Task
+from untwist.boosting.engines.engine import TreeGrowth, Task
 from untwist.data.folds import split_into_folds
 from untwist.export import to_code
 from untwist.links import ClippedLink, LogitLink
@@ -31,7 +31,7 @@ def fitted():
 def boost_fold(model, weight):
     """Return the boosted log-odds of all rows, by a fold that has these weights."""
     best = model.choice_.best
-    growth = Growth(
+    growth = TreeGrowth(
         max_depth=best.max_depth, l2=1.0, subsample=best.drawn, max_features=best.drawn, seed=model.model_.seed
     )
     start = best.alpha * np.log(weight[Y == 1].sum() / weight[Y == 0].sum())
@@ -51,7 +51,7 @@ def boost_fold(model, weight):
 def randomise_fold(model, weight, fold):
     """Return the log-odds of all rows by the randomised trees of a fold that has these weights."""
     mixed = model.choice_.mixture
-    task = Task(ClippedLink(AlphaLoss(1.0)), 1.0, Growth(seed=model.model_.seed), weight=weight)
+    task = Task(ClippedLink(AlphaLoss(1.0)), 1.0, TreeGrowth(seed=model.model_.seed), weight=weight)
     share = randomised_trees.RANDOMISED_FEATURES
     grown = CompiledEngine().grow_randomised(
         make_dataset(X, Y), task, mixed.n_trees, mixed.min_samples_leaf, share, fold * mixed.n_trees

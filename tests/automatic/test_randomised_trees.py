@@ -9,7 +9,7 @@ import pytest
 from untwist.automatic import randomised
 from untwist.automatic.mixture import find_mixture_weights
 from untwist.automatic.randomised import grow_mixture, mix_in_randomised_trees, plan_randomised_trees
-from untwist.boosting.engines.engine import Growth, Task
+from untwist.boosting.engines.engine import TreeGrowth, Task
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 from untwist.model import Mixture, OutOfFold
@@ -160,7 +160,7 @@ def test_each_fold_draws_trees_of_its_own_from_half_of_the_columns_at_most(n_fea
     link = ClippedLink(AlphaLoss(1.0))
     data = SimpleNamespace(
         settings=SimpleNamespace(engine=engine, make_link=lambda alpha: link),
-        make_task=lambda link, step, index: Task(link, step, Growth(), positive_class=index),
+        make_task=lambda link, step, index: Task(link, step, TreeGrowth(), positive_class=index),
         dataset_of=lambda fold: f"fold {fold}",
         encoder=SimpleNamespace(n_features=n_features),
     )

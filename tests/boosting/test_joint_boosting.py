@@ -6,7 +6,7 @@ import pytest
 from helpers import joint_twin
 from helpers.engines import get_forest, get_training_scores, make_booster, make_dataset
 from helpers.histogram_twin import place_thresholds
-from untwist.boosting.engines.engine import Growth
+from untwist.boosting.engines.engine import TreeGrowth
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 from untwist.theory.several_classes import find_gradient, find_loss
@@ -31,7 +31,7 @@ def make_joint_booster(
     task = {name: settings.pop(name) for name in of_task if name in settings}
     data = make_dataset(X, labels, categories=categories, max_bins=max_bins, n_jobs=n_jobs)
     link = ClippedLink(AlphaLoss(alpha))
-    growth = Growth(**settings)
+    growth = TreeGrowth(**settings)
     return make_booster(data, link, step, growth, positive_class=None, weight=weight, by_edge=by_edge, **task)
 
 
@@ -348,7 +348,7 @@ def test_what_cannot_be_boosted_together_is_refused():
             make_dataset(X, labels),
             ClippedLink(AlphaLoss(2.0)),
             0.5,
-            Growth(),
+            TreeGrowth(),
             positive_class=None,
             start=np.zeros(60),
         )

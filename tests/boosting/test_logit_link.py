@@ -5,7 +5,7 @@ import pytest
 
 from helpers.engines import get_forest, make_booster, make_dataset
 from untwist import PILBoostClassifier, _core
-from untwist.boosting.engines.engine import Growth
+from untwist.boosting.engines.engine import TreeGrowth
 from untwist.links import ClippedLink, LogitLink
 from untwist.losses import AlphaLoss
 
@@ -23,7 +23,7 @@ def draw_sample(n=600, seed=0):
 def test_equals_both_classes_boosted_together(alpha, share):
     """With a column for each class, steps count twice, and boosting begins at the shares of the classes."""
     X, y = draw_sample()
-    growth = Growth(max_depth=4, subsample=share, max_features=share, seed=3)
+    growth = TreeGrowth(max_depth=4, subsample=share, max_features=share, seed=3)
     start = alpha * np.log(y.mean() / (1 - y.mean()))
     dataset = make_dataset(X, y)
     one = make_booster(dataset, LogitLink(AlphaLoss(alpha)), 0.2, growth, by_edge=False, start=np.full(len(y), start))

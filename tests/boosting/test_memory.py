@@ -11,7 +11,7 @@ import pytest
 from untwist import PILBoostClassifier
 from untwist.boosting import memory
 from untwist.boosting.engines.compiled import CompiledEngine
-from untwist.boosting.engines.engine import EngineOptions, Growth, Rows, Task
+from untwist.boosting.engines.engine import EngineOptions, TreeGrowth, Rows, Task
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 
@@ -25,7 +25,7 @@ def make_joint_booster(n_rows, n_classes):
     rows = Rows(np.arange(n_rows, dtype=float)[:, None] % 7, labels, np.ones(n_rows))
     engine = CompiledEngine()
     dataset = engine.make_dataset(rows, EngineOptions(n_jobs=1))
-    task = Task(ClippedLink(AlphaLoss(1.0)), 0.1, Growth(max_depth=2), positive_class=None)
+    task = Task(ClippedLink(AlphaLoss(1.0)), 0.1, TreeGrowth(max_depth=2), positive_class=None)
     return lambda: engine.make_booster(dataset, task)
 
 

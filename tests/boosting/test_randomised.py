@@ -9,7 +9,7 @@ from helpers import randomised_twin
 from helpers.engines import make_dataset
 from untwist import _core
 from untwist.boosting.engines.compiled import CompiledEngine
-from untwist.boosting.engines.engine import Growth, Task
+from untwist.boosting.engines.engine import TreeGrowth, Task
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 
@@ -30,7 +30,7 @@ def draw_sample(n, n_classes, seed=0, *, columns=5, values=None, missing=0.0, ca
 
 def grow(X, labels, n_trees=3, *, min_samples_leaf=3, max_features=0.6, seed=5, trained=None, first_tree=0, **data):
     dataset = make_dataset(X, labels, data.pop("weight", None), **({"n_jobs": 1} | data))
-    task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, Growth(seed=seed), weight=trained)
+    task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, TreeGrowth(seed=seed), weight=trained)
     return CompiledEngine().grow_randomised(dataset, task, n_trees, min_samples_leaf, max_features, first_tree)
 
 

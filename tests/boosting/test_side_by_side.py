@@ -13,7 +13,7 @@ from helpers.engines import get_training_scores, make_booster, make_dataset
 from helpers.patience import PATIENCE
 from untwist import PILBoostClassifier, _core
 from untwist.boosting.engines.compiled import CompiledEngine, CompiledTeam
-from untwist.boosting.engines.engine import Growth
+from untwist.boosting.engines.engine import TreeGrowth
 from untwist.links import CanonicalLink, ClippedLink, LogitLink
 from untwist.losses import AlphaLoss
 
@@ -33,11 +33,11 @@ DATASET = make_dataset(X, LABELS, categories={4: 4})
 HALF = (np.arange(len(X)) % 2).astype(float)
 
 KINDS = [
-    (ClippedLink(AlphaLoss(2.0)), 1.0, Growth(max_depth=2), {"positive_class": 1}),
-    (LogitLink(AlphaLoss(1.0)), 0.2, Growth(max_depth=6, subsample=0.7, max_features=0.7), {"by_edge": False}),
-    (CanonicalLink(AlphaLoss(1.5)), 0.5, Growth(max_leaf_nodes=9, max_depth=None), {"positive_class": 2}),
-    (ClippedLink(AlphaLoss(1.0)), 0.1, Growth(max_depth=4, extra=True), {"positive_class": None, "by_edge": False}),
-    (ClippedLink(AlphaLoss(4.0)), 0.3, Growth(max_depth=1, min_samples_leaf=9), {"weight": 1.0 + HALF}),
+    (ClippedLink(AlphaLoss(2.0)), 1.0, TreeGrowth(max_depth=2), {"positive_class": 1}),
+    (LogitLink(AlphaLoss(1.0)), 0.2, TreeGrowth(max_depth=6, subsample=0.7, max_features=0.7), {"by_edge": False}),
+    (CanonicalLink(AlphaLoss(1.5)), 0.5, TreeGrowth(max_leaf_nodes=9, max_depth=None), {"positive_class": 2}),
+    (ClippedLink(AlphaLoss(1.0)), 0.1, TreeGrowth(max_depth=4, extra=True), {"positive_class": None, "by_edge": False}),
+    (ClippedLink(AlphaLoss(4.0)), 0.3, TreeGrowth(max_depth=1, min_samples_leaf=9), {"weight": 1.0 + HALF}),
 ]
 
 
@@ -127,8 +127,8 @@ def test_a_booster_whose_weights_vanish_ends_and_the_others_go_on(n_threads):
     apart = make_dataset(rows, labels)
 
     def make_ending():
-        clipped = make_booster(apart, ClippedLink(AlphaLoss(2.0)), 100.0, Growth(max_depth=1), positive_class=1)
-        jointly = make_booster(apart, ClippedLink(AlphaLoss(1.0)), 1000.0, Growth(), positive_class=None, by_edge=False)
+        clipped = make_booster(apart, ClippedLink(AlphaLoss(2.0)), 100.0, TreeGrowth(max_depth=1), positive_class=1)
+        jointly = make_booster(apart, ClippedLink(AlphaLoss(1.0)), 1000.0, TreeGrowth(), positive_class=None, by_edge=False)
         return [clipped, jointly]
 
     alone = [booster.boost(50) for booster in make_ending()]

@@ -8,7 +8,7 @@ import pytest
 from helpers import histogram_twin
 from helpers.engines import get_forest, make_booster, make_dataset
 from untwist import _core
-from untwist.boosting.engines.engine import Growth
+from untwist.boosting.engines.engine import TreeGrowth
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 
@@ -197,7 +197,7 @@ def assert_same_bins(one, other, weight):
     """Codes, thresholds and flags, by the hashes of the rows and the trees that grow."""
     np.testing.assert_array_equal(one.hashes(), other.hashes())
     link = ClippedLink(AlphaLoss(2.0))
-    boosters = [make_booster(data, link, 2.0, Growth(max_depth=6), weight=weight) for data in (one, other)]
+    boosters = [make_booster(data, link, 2.0, TreeGrowth(max_depth=6), weight=weight) for data in (one, other)]
     for booster in boosters:
         booster.boost(3)
     first, second = (vars(get_forest(booster)) for booster in boosters)

@@ -8,7 +8,7 @@ import pytest
 from helpers.learners import Oracle
 from untwist.boosting.algorithm import Round
 from untwist.boosting.engines import reference
-from untwist.boosting.engines.engine import EngineOptions, Growth, Rows, Task
+from untwist.boosting.engines.engine import EngineOptions, TreeGrowth, Rows, Task
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.runs import BoosterRun, Ending, Progress, RoundReport, advance
 from untwist.data.workers import Workers
@@ -146,7 +146,7 @@ def make_reference_run(monkeypatch, losses=None, rounds=5):
     monkeypatch.setattr(reference, "ValidationLoss", lambda *_, **__: Loss())
     rows = Rows(np.zeros((2, 1)), np.array([1, 0], dtype=np.uint32), np.ones(2))
     watched = None if losses is None else np.ones(2)
-    task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, Growth(), validation_weight=watched)
+    task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, TreeGrowth(), validation_weight=watched)
     dataset = reference.ReferenceDataset(rows, EngineOptions())
     return BoosterRun(reference.ReferenceBooster(dataset, task))
 

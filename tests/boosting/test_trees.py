@@ -12,7 +12,7 @@ from helpers.engines import get_forest, get_training_scores, make_booster, make_
 from helpers.learners import make_paper_model
 from untwist import PILBoostClassifier
 from untwist.boosting.algorithm import pilboost
-from untwist.boosting.engines.engine import Growth
+from untwist.boosting.engines.engine import TreeGrowth
 from untwist.boosting.forest import count_threads
 from untwist.links import CanonicalLink, ClippedLink, default_step_size
 from untwist.losses import AlphaLoss
@@ -32,7 +32,7 @@ def draw_sample(n, columns, seed, values=None, missing=0.0, noise=0.2):
 
 def make_engine(X, y, link, step, *, max_bins=255, weight=None, categories=None, by_edge=True, n_jobs=1, **growth):
     data = make_dataset(X, y > 0, weight, categories=categories, max_bins=max_bins, n_jobs=n_jobs)
-    return make_booster(data, link, step, Growth(**growth), weight=weight, by_edge=by_edge)
+    return make_booster(data, link, step, TreeGrowth(**growth), weight=weight, by_edge=by_edge)
 
 
 def grow_forest(X, y, link, step, rounds, *, depth=3, n_jobs=1, **settings):
@@ -239,7 +239,7 @@ def test_rounds_in_blocks_one_at_a_time_and_at_once_are_the_same():
         np.testing.assert_array_equal(one.value, other.value)
         np.testing.assert_array_equal(get_training_scores(at_once), one.scores(X))
         rest = make_booster(
-            make_dataset(X, y > 0), link, 2.0, Growth(**settings), start=one.keep_first(20).scores(X), first_round=20
+            make_dataset(X, y > 0), link, 2.0, TreeGrowth(**settings), start=one.keep_first(20).scores(X), first_round=20
         )
         rest.boost(17)
         np.testing.assert_array_equal(one.keep_first(20).append(get_forest(rest)).value, one.value)

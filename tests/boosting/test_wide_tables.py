@@ -9,7 +9,7 @@ from scipy import sparse
 from untwist import PILBoostClassifier, _core
 from untwist.automatic import randomised
 from untwist.boosting.engines.compiled import NOTHING, CompiledDataset, CompiledEngine
-from untwist.boosting.engines.engine import Growth, Rows, Task
+from untwist.boosting.engines.engine import TreeGrowth, Rows, Task
 from untwist.boosting.forest import Forest
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
@@ -123,7 +123,7 @@ def test_randomised_trees_of_sparse_tables_are_those_of_dense_ones(leaf_size, we
     forests = []
     for X in (dense, table):
         dataset = CompiledDataset(Rows(X, y, weight, {}))
-        task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, Growth(seed=3), weight=weight)
+        task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, TreeGrowth(seed=3), weight=weight)
         forests.append(CompiledEngine().grow_randomised(dataset, task, 30, leaf_size, 0.3))
     for field in fields(Forest):
         np.testing.assert_array_equal(*(getattr(forest, field.name) for forest in forests))

@@ -10,7 +10,7 @@ from scipy import sparse
 import untwist
 from helpers.noisy_rows import make_noisy_rows
 from untwist import PILBoostClassifier, _core
-from untwist.boosting.engines.engine import EngineOptions, Growth, Rows, Task
+from untwist.boosting.engines.engine import EngineOptions, TreeGrowth, Rows, Task
 from untwist.boosting.engines.xgboost.booster import XGBoostBooster
 from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
 from untwist.boosting.engines.xgboost.trees import assemble_forest, find_last_below, read_trees
@@ -125,7 +125,7 @@ def test_missing_values_may_be_left_of_all_others(method, direction):
     lost = rng.random(500) < 0.3
     X[lost] = np.nan
     y = (lost if direction < 0 else ~lost) ^ (rng.random(500) < 0.1)
-    options = EngineOptions(growth=Growth(monotone=(direction,)), tree_method=method)
+    options = EngineOptions(growth=TreeGrowth(monotone=(direction,)), tree_method=method)
     link = ClippedLink(AlphaLoss(2.0))
     dataset = XGBoostDataset(Rows(X, y.astype(np.uint32), np.ones(500)), options)
     booster = XGBoostBooster(dataset, Task(link, 1.0, options.growth, positive_class=1))

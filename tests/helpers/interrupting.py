@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.boosting.engines.compiled import CompiledEngine
-from untwist.boosting.engines.engine import EngineOptions, Growth, Rows, Task
+from untwist.boosting.engines.engine import EngineOptions, TreeGrowth, Rows, Task
 from untwist.explain import explain
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
@@ -72,7 +72,7 @@ def prepare_randomised_trees():
     X, y = draw_rows(20_000)
     engine = CompiledEngine()
     dataset = engine.make_dataset(Rows(X, y.astype(np.uint32), np.ones(len(y))), EngineOptions(n_jobs=2))
-    task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, Growth())
+    task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, TreeGrowth())
     return lambda: engine.grow_randomised(dataset, task, 10**5, 5, 0.5), lambda: True
 
 

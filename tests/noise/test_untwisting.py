@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from helpers.engines import get_forest, make_booster, make_dataset
 from helpers.learners import Plain, make_paper_model
 from untwist import PILBoostClassifier
-from untwist.boosting.engines.engine import Growth
+from untwist.boosting.engines.engine import TreeGrowth
 from untwist.boosting.runs import Progress
 from untwist.data.folds import split_into_folds
 from untwist.links import CanonicalLink, ClippedLink
@@ -203,7 +203,7 @@ def test_posteriors_out_of_fold_are_by_models_that_have_not_seen_the_row(classes
     best, data = model.choice_.best, make_dataset(X, y)
     held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(300), 5, model.model_.seed)
     link = (ClippedLink if classes == 2 else CanonicalLink)(AlphaLoss(best.alpha))
-    growth = Growth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model.model_.seed)
+    growth = TreeGrowth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model.model_.seed)
     columns = []
     for label in [1] if classes == 2 else range(3):
         scores = np.empty(300)

@@ -1,6 +1,6 @@
 """The audit of labels: whose posteriors judge them, whose rows they are, and who gave them.
 
-Posteriors are those of a PILBoostClassifier that chose by folds, or of any other model: given, or by clones that are
+Posteriors are those of an UntwistClassifier that chose by folds, or of any other model: given, or by clones that are
 fitted here out of fold.
 """
 
@@ -30,7 +30,7 @@ from untwist.audit.out_of_fold import predict_out_of_fold
 from untwist.audit.posteriors import read_posteriors
 from untwist.audit.rows import AuditedRows, read_rows
 from untwist.audit.seen_labels import compare_with_quick_model, find_sign_of_seen_labels
-from untwist.classifier import PILBoostClassifier, list_parameters
+from untwist.classifier import UntwistClassifier
 from untwist.data.groups import RowGroups, read_groups
 from untwist.data.labels import encode_labels
 from untwist.data.reviews import ReviewedRows, read_review
@@ -48,7 +48,6 @@ from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.noise.transitions import estimate_transitions
 from untwist.noise.untwisting import Untwisting
 from untwist.progress import show_progress
-from untwist.settings import resolve
 from untwist.sums import average
 from untwist.training_data import SourceColumns
 
@@ -77,7 +76,7 @@ def audit_labels(
     Parameters
     ----------
     X, y, source, item, reviewed, groups, sample_weight
-        As `PILBoostClassifier.fit` takes them. `source` says who or what gave each label, `item` which rows are labels
+        As `UntwistClassifier.fit` takes them. `source` says who or what gave each label, `item` which rows are labels
         of one thing, and `groups` which rows belong together, as those of one patient do; none is a feature. Rows of a
         group are judged by models that have seen none of it, and where they err together they count as few. Rows that
         nearly repeat rows of other folds are looked for (`LabelAudit.twins`), with groups too: among rows whose group
@@ -86,25 +85,25 @@ def audit_labels(
         `source`. X may be left out where `pred_probs` are given; beside `model` it may be whatever that takes, texts
         for example.
     model : classifier or None
-        A `PILBoostClassifier` that chose by folds (as `PILBoostClassifier()` does) and was fitted to the very same
+        An `UntwistClassifier` that was fitted to the very same
         rows, so that nothing has to be fitted again, with the same sources if any; one that is not fitted yet is
         fitted here, as a clone. Or any other classifier or pipeline of scikit-learn's kind with `predict_proba`: clones
         of it are fitted here, each to all rows but those that it judges. Rows of equal content, or of one item, are
-        never on both sides. None: a PILBoostClassifier is fitted.
+        never on both sides. None: an UntwistClassifier is fitted.
     pred_probs : array-like of shape (n_rows, n_classes), DataFrame or None
         Posteriors of any model in place of one, out of fold: no row may be judged by a model that has seen its label.
         Columns are in the order of the sorted classes, or those of a DataFrame are named by the classes; of two classes
         the probability of the second one will do. They are calibrated to the labels first. A UserWarning names
         posteriors that look as if they had seen the labels (`LabelAudit.looks_in_sample`).
     cv : int, splitter, iterable or None
-        The folds that labels are judged by, as `PILBoostClassifier` takes them. Rows that folds of one's own do not
+        The folds that labels are judged by, as `UntwistClassifier` takes them. Rows that folds of one's own do not
         judge have NaN in `wrong`, and no part in what is said of the labels. Not with `pred_probs` or a fitted model,
         whose folds are made already.
     n_jobs, random_state
         Those of the classifier that is fitted, unless it is given and has its own; for another model `random_state` is
         that of the folds.
     seeks_sources : bool, default True
-        Where no source is given and a PILBoostClassifier judges, whether to look for a column that looks like one: see
+        Where no source is given and an UntwistClassifier judges, whether to look for a column that looks like one: see
         `HiddenSource`. Where some column may be one, the chosen candidate is trained again without it, of two columns
         at most.
     verbose : int, default 0
@@ -143,7 +142,7 @@ def audit_labels(
         raise ValueError("X must be the rows, unless pred_probs are given")
     if pred_probs is None and (model is None or _judges_by_own_folds(model)):
         if model is None:
-            model = PILBoostClassifier(cv=cv, n_jobs=n_jobs, random_state=random_state, verbose=verbose)
+            model = UntwistClassifier(cv=cv, n_jobs=n_jobs, random_state=random_state, verbose=verbose)
             model.fit(X, y, sample_weight=sample_weight, source=source, item=item, reviewed=reviewed, groups=groups)
         elif not hasattr(model, "model_"):
             model = _make_auditor(model, cv=cv, n_jobs=n_jobs, random_state=random_state, verbose=verbose)
@@ -180,40 +179,34 @@ def audit_labels(
 
 
 def _judges_by_own_folds(model: Any) -> bool:
-    """Tell whether a model is a PILBoostClassifier that was fitted, or whose fit is to choose by folds."""
-    if not isinstance(model, PILBoostClassifier):
-        return False
-    return hasattr(model, "model_") or resolve(list_parameters(model), seed=0).automatic
+    """Tell whether the fit of a model judges its rows by folds, so that the audit need not."""
+    return isinstance(model, UntwistClassifier)
 
 
-def _make_auditor(model: PILBoostClassifier, *, verbose: int, **told: Any) -> PILBoostClassifier:
+def _make_auditor(model: UntwistClassifier, *, verbose: int, **told: Any) -> UntwistClassifier:
     """Return an unfitted classifier like the one given; what that leaves open is as the audit was told."""
     if told["cv"] is not None and model.cv is not None:
         raise ValueError("cv must be None beside a model that has its own: both say which folds judge the labels")
-    auditor: PILBoostClassifier = clone(model)
+    auditor: UntwistClassifier = clone(model)
     auditor.set_params(**{name: value for name, value in told.items() if getattr(model, name) is None})
     auditor.set_params(verbose=model.verbose or verbose)
-    if not resolve(list_parameters(model), seed=0).untwists_posteriors:
-        auditor.set_params(noise_rates=None)  # What the fit leaves out the audit does, so that nothing need be said.
     return auditor
 
 
 def _audit_by_own_model(
-    X: Any, y: Any, model: PILBoostClassifier, columns: SourceColumns, seeks_sources: bool
+    X: Any, y: Any, model: UntwistClassifier, columns: SourceColumns, seeks_sources: bool
 ) -> LabelAudit:
     """Judge labels by a classifier that chose by folds."""
     posterior = getattr(model, "oof_proba_", None)
     if posterior is None:
         raise ValueError(
-            "model must be a PILBoostClassifier that chose by folds: fitted, with alpha, n_estimators or max_depth "
-            '"auto", and without X_val. A file keeps no posteriors of folds, so that a loaded one is none'
+            "model must be an UntwistClassifier whose fit was not cut short. A file keeps no posteriors of folds, so "
+            "that a loaded one has none: give it unfitted"
         )
     fitted = model.model_
     labels, held = _check_rows(model, X, y)
     votes = _check_sources(fitted, columns.source, columns.item)
     groups = _check_groups(fitted, columns.groups)
-    if isinstance(fitted.alpha, float) and fitted.alpha < 0:
-        raise ValueError(f"model must have a positive alpha, got {fitted.alpha}: it takes most labels for wrong")
     posterior = fitted.out_of_fold_posterior_of_labels()
     assert fitted.out_of_fold is not None  # The posterior comes from there.
     weight = fitted.out_of_fold.row_weights()
@@ -435,7 +428,7 @@ def _name_labels_before(review: ReviewedRows | None, classes: NDArray[Any]) -> N
     return None if review is None or not review.knows_given else np.asarray(classes[review.given])
 
 
-def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _check_rows(model: UntwistClassifier, X: Any, y: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the labels as indices of classes, before any review and as `y` has them.
 
     A ValueError where the rows are not those of the fit.

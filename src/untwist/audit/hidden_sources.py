@@ -31,7 +31,7 @@ from untwist.audit.judging import bound_share, untwist
 from untwist.audit.reasons import describe_limit, describe_value
 from untwist.audit.slices import JudgedRows
 from untwist.audit.training import train_on_numbers
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import UntwistClassifier
 from untwist.data.cells import to_date
 from untwist.data.encoding import TableEncoder
 from untwist.noise.matrix import MatrixUntwisting
@@ -278,7 +278,7 @@ class HiddenSource:
 
 
 def find_hidden_source(
-    judged: JudgedRows, model: PILBoostClassifier, suspects: NDArray[np.intp], share_wrong: float
+    judged: JudgedRows, model: UntwistClassifier, suspects: NDArray[np.intp], share_wrong: float
 ) -> HiddenSource | None:
     """Look for a column that looks like a source of labels: some of its values gave worse ones than the others.
 
@@ -286,7 +286,7 @@ def find_hidden_source(
     ----------
     judged : JudgedRows
         All rows, with what is known of their labels where all columns are taken for features.
-    model : PILBoostClassifier
+    model : UntwistClassifier
         The classifier that judged them.
     suspects : array of int
         The rows that it doubts.
@@ -423,14 +423,14 @@ def _is_cut_into_ranges(encoder: TableEncoder, column: int, values: Array) -> bo
 # ---- the screen ----
 
 
-def screen_columns(judged: JudgedRows, model: PILBoostClassifier) -> list[int]:
+def screen_columns(judged: JudgedRows, model: UntwistClassifier) -> list[int]:
     """Return the columns that may be sources, the likeliest first, and `MOST_TRAINED` of them at most.
 
     Parameters
     ----------
     judged : JudgedRows
         All rows, with what is known of their labels where all columns are taken for features.
-    model : PILBoostClassifier
+    model : UntwistClassifier
         The classifier that judged them.
 
     Returns
@@ -484,9 +484,7 @@ def _explain_by_noise(
     return float(plain.sum()), float(gains[gains > NATS_BY_CHANCE].sum())
 
 
-def _imagine_other_values(
-    model: PILBoostClassifier, table: Array, column: int, group_of_row: NDArray[np.intp]
-) -> Array:
+def _imagine_other_values(model: UntwistClassifier, table: Array, column: int, group_of_row: NDArray[np.intp]) -> Array:
     """Return the logarithms of the posteriors of rows if their value in a column were any, as frequent as it is.
 
     The trees have seen most rows. What they say of a row as it is and of the row with another value differs by what the
@@ -504,7 +502,7 @@ def _imagine_other_values(
     return imagined
 
 
-def _predict_logs(model: PILBoostClassifier, table: Array) -> Array:
+def _predict_logs(model: UntwistClassifier, table: Array) -> Array:
     """Return the logarithms of the twisted posteriors of rows in which categories are indices."""
     fitted = model.model_
     scores = fitted.scores(fitted.encoder.schema.put_numbers(table), model.n_jobs)
@@ -518,7 +516,7 @@ def _find_logs(posterior: Array) -> Array:
 # ---- the judgement ----
 
 
-def _try_some_rows(judged: JudgedRows, model: PILBoostClassifier, columns: list[int]) -> list[int]:
+def _try_some_rows(judged: JudgedRows, model: UntwistClassifier, columns: list[int]) -> list[int]:
     """Return those of some columns that look like sources among some of the rows.
 
     All models are trained on these rows alone, the one that has the columns too: one that has seen more rows would
@@ -540,7 +538,7 @@ def _try_some_rows(judged: JudgedRows, model: PILBoostClassifier, columns: list[
 
 def _judge_without(
     judged: JudgedRows,
-    model: PILBoostClassifier,
+    model: UntwistClassifier,
     column: int,
     as_feature: float,
     doubted: NDArray[np.bool_],

@@ -40,7 +40,7 @@ from untwist.audit.sources import (
     judge_items,
     rate_sources,
 )
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import UntwistClassifier
 from untwist.data.decisions import Decisions
 from untwist.data.encoding import TableEncoder
 from untwist.data.fingerprints import fingerprint
@@ -89,7 +89,7 @@ class LabelAudit:
         The same among the rows of each given label.
     weight : array
         The sample weights of the fit.
-    model : PILBoostClassifier or None
+    model : UntwistClassifier or None
         The classifier whose folds judged the labels; `fitted` is the `FittedModel` that it holds. None where posteriors
         of another model did: whatever asks our trees then raises a ValueError that says so.
     X : table or None
@@ -154,7 +154,7 @@ class LabelAudit:
     noise_rate: tuple[float, float, float]
     rate_by_label: dict[Any, tuple[float, float, float]]
     weight: Array
-    model: PILBoostClassifier | None
+    model: UntwistClassifier | None
     X: Any
     source: NDArray[Any] | None = None
     item: NDArray[Any] | None = None
@@ -164,7 +164,7 @@ class LabelAudit:
     before_review: NDArray[Any] | None = None
     n_skipped: int = 0
     encoder: TableEncoder | None = None
-    judge: str = "PILBoostClassifier, out of fold"
+    judge: str = "UntwistClassifier, out of fold"
     in_sample_reason: str = ""
     groups: NDArray[Any] | None = None
     rows_per_case: float = 1.0
@@ -948,7 +948,7 @@ class LabelAudit:
         """The trees and all that was fitted, which the classifier `model` holds."""
         return self.find_own_model("what was fitted comes").model_
 
-    def find_own_model(self, what: str) -> PILBoostClassifier:
+    def find_own_model(self, what: str) -> UntwistClassifier:
         """Return the classifier whose folds judged the labels; a ValueError where posteriors of another model did.
 
         Parameters
@@ -958,7 +958,7 @@ class LabelAudit:
 
         Returns
         -------
-        PILBoostClassifier
+        UntwistClassifier
         """
         if self.model is None:
             raise ValueError(

@@ -11,7 +11,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
 from untwist.arguments import Array
-from untwist.classifier import PILBoostClassifier, list_parameters
+from untwist.classifier import UntwistClassifier
 from untwist.data.batches import Batches
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import mix_bits, split_groups_into_folds, split_into_folds, split_items_into_folds
@@ -29,7 +29,7 @@ from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, r
 from untwist.data.tables import bring_to_host
 from untwist.data.targets import are_rows_known, refuse_regression_target
 from untwist.data.twins import Twins
-from untwist.settings import resolve
+from untwist.settings import resolve_recipe
 from untwist.training_data import SourceColumns, TrainingData
 
 __all__ = ["AuditedRows", "read_rows"]
@@ -89,20 +89,20 @@ def read_rows(
     cv: Any = None,
     has_review: bool = False,
 ) -> AuditedRows:
-    """Read the rows as `PILBoostClassifier.fit` would, and where they are no table, as far as there are any.
+    """Read the rows as `UntwistClassifier.fit` would, and where they are no table, as far as there are any.
 
     Parameters
     ----------
     X : table, sequence or None
         The rows. Texts, images and whatever else is no table are told apart by what they hold, and nothing else.
     y, sample_weight
-        As `PILBoostClassifier.fit` takes them.
+        As `UntwistClassifier.fit` takes them.
     sources : SourceColumns
         Who gave each label, and which rows belong together.
     random_state : object
         What the folds follow from.
     cv : object
-        The folds, as `PILBoostClassifier` takes them.
+        The folds, as `UntwistClassifier` takes them.
     has_review : bool
         Whether some rows have been reviewed, so that all must be judged.
 
@@ -114,7 +114,7 @@ def read_rows(
         raise ValueError("X must be in memory to be judged by posteriors of other models, got Batches: leave it out")
     X = bring_to_host(X)
     if X is not None and _count_dimensions(X) == 2:
-        settings = resolve(list_parameters(PILBoostClassifier(cv=cv, random_state=random_state)))
+        settings = resolve_recipe(UntwistClassifier(cv=cv, random_state=random_state).get_params())
         data = TrainingData.collect(settings, X, y, sample_weight, sources=sources, has_review=has_review)
         return AuditedRows(
             classes=data.classes,
@@ -139,7 +139,7 @@ def read_rows(
     weight = scale_weights(weight)
     groups = None if sources.groups is None else read_groups(sources.groups, len(given))
     votes = _read_sources(sources, contents, numbers, weight, groups)
-    settings = resolve(list_parameters(PILBoostClassifier(cv=cv, random_state=random_state)))
+    settings = resolve_recipe(UntwistClassifier(cv=cv, random_state=random_state).get_params())
     folds = own_folds = None
     if X is None:
         pass  # There are no rows to fit anything to.

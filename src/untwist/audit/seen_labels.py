@@ -17,12 +17,20 @@ from scipy.stats import binom
 from sklearn.utils import _safe_indexing
 
 from untwist.arguments import Array
-from untwist.classifier import PILBoostClassifier
+from untwist.automatic.search import Search
+from untwist.blas import use_one_blas_thread
+from untwist.classifier import UntwistClassifier
 from untwist.data.targets import know_rows
+from untwist.settings import resolve_recipe
+from untwist.training_data import TrainingData
 
 __all__ = ["compare_with_quick_model", "find_sign_of_seen_labels"]
 
 # ---- beside a model of ours ----
+
+#: The alpha and the depth of the trees of the quick model: two candidates of the recipe in the middle.
+QUICK_ALPHA = 2.0
+QUICK_DEPTH = 4
 
 #: The quick model learns from this many rows, at most.
 MOST_ROWS = 20_000
@@ -59,7 +67,7 @@ def compare_with_quick_model(
 ) -> str:
     """Tell whether posteriors agree with labels more than any model does that has not seen them.
 
-    A small PILBoostClassifier judges the rows out of fold, a sample of them where they are many. As it learns from
+    A small model of ours judges the rows out of fold, a sample of them where they are many. As it learns from
     fewer rows then, others may err less by the square root of the share that it saw.
 
     Parameters
@@ -83,14 +91,21 @@ def compare_with_quick_model(
     rows = counted
     if len(counted) > MOST_ROWS:
         rows = np.sort(np.random.default_rng(0).choice(counted, MOST_ROWS, replace=False))
-    model = PILBoostClassifier(alpha=2.0, max_depth=4, n_jobs=n_jobs, random_state=random_state)
+    parameters = UntwistClassifier(n_jobs=n_jobs, random_state=random_state).get_params()
+    quick = resolve_recipe(parameters).shrink_to(alpha=QUICK_ALPHA, depth=QUICK_DEPTH)
     with know_rows():
-        model.fit(_safe_indexing(X, rows), labels[rows], sample_weight=weight[rows])
-    ours_errs = model.classes_[model.oof_proba_.argmax(axis=1)] != labels[rows]
+        data = TrainingData.collect(quick, _safe_indexing(X, rows), labels[rows], weight[rows])
+    with use_one_blas_thread():
+        fit = Search(data).run()
+    if fit.interrupt is not None:
+        raise fit.interrupt
+    ours = fit.model.out_of_fold_posterior()
+    assert ours is not None  # Folds have judged all rows.
+    ours_errs = fit.model.classes[ours.argmax(axis=1)] != labels[rows]
     theirs_errs = errs[rows]
-    theirs, ours = float(theirs_errs.mean()), float(ours_errs.mean())
+    theirs, our_share = float(theirs_errs.mean()), float(ours_errs.mean())
     most = MOST_OF_OURS * float(np.sqrt(len(rows) / len(counted)))
-    if theirs > most * ours or ours - theirs < LEAST_DIFFERENCE:
+    if theirs > most * our_share or our_share - theirs < LEAST_DIFFERENCE:
         return ""
     only_theirs, only_ours = (
         int(np.count_nonzero(one & ~other)) for one, other in ((theirs_errs, ours_errs), (ours_errs, theirs_errs))
@@ -98,8 +113,8 @@ def compare_with_quick_model(
     if binom.cdf(only_theirs, only_theirs + only_ours, 0.5) > CHANCE:
         return ""
     return (
-        f"they contradict {theirs:.1%} of the labels, and a model of ours that has not seen these rows {ours:.1%}: "
-        "either the labels were seen, or the posteriors know more than the columns of X say"
+        f"they contradict {theirs:.1%} of the labels, and a model of ours that has not seen these rows "
+        f"{our_share:.1%}: either the labels were seen, or the posteriors know more than the columns of X say"
     )
 
 

@@ -11,25 +11,23 @@ from sklearn.utils.validation import _check_monotonic_cst
 
 from untwist.arguments import Array
 from untwist.automatic.search import Search
-from untwist.classifier import PILBoostClassifier, list_parameters
+from untwist.classifier import UntwistClassifier
 from untwist.data.targets import know_rows
 from untwist.model import FittedModel
-from untwist.settings import N_FOLDS, Settings, resolve
-from untwist.theory.links import LogitLink
-from untwist.theory.several_classes import SoftmaxLink
+from untwist.settings import N_FOLDS, Settings, resolve_recipe
 from untwist.training_data import SourceColumns, TrainingData
 
 __all__ = ["collect_again", "train_chosen_candidate", "train_on_numbers"]
 
 
 def train_chosen_candidate(
-    model: PILBoostClassifier, X: Any, labels: NDArray[Any], weight: Array, sources: SourceColumns
+    model: UntwistClassifier, X: Any, labels: NDArray[Any], weight: Array, sources: SourceColumns
 ) -> FittedModel:
     """Train the chosen candidate, by folds of its own, with nothing left to choose.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier
         A classifier that chose by folds.
     X : table
         Its rows.
@@ -45,12 +43,12 @@ def train_chosen_candidate(
     return _train(model, _resolve(model), X, labels, weight, sources)
 
 
-def collect_again(model: PILBoostClassifier, X: Any, labels: NDArray[Any], sources: SourceColumns) -> TrainingData:
+def collect_again(model: UntwistClassifier, X: Any, labels: NDArray[Any], sources: SourceColumns) -> TrainingData:
     """Return the training rows of a classifier once more, in the folds that it had.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier
         A classifier that chose by folds.
     X, labels
         The rows that it was fitted to.
@@ -68,7 +66,7 @@ def collect_again(model: PILBoostClassifier, X: Any, labels: NDArray[Any], sourc
 
 
 def train_on_numbers(
-    model: PILBoostClassifier,
+    model: UntwistClassifier,
     numbers: Array,
     labels: NDArray[Any],
     weight: Array,
@@ -81,7 +79,7 @@ def train_on_numbers(
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier
         A classifier that chose by folds.
     numbers : array
         Some or all of its rows, as numbers.
@@ -113,21 +111,19 @@ def train_on_numbers(
     return _train(model, settings, numbers, labels, weight, sources or SourceColumns())
 
 
-def _resolve(model: PILBoostClassifier) -> Settings:
+def _resolve(model: UntwistClassifier) -> Settings:
     """Return the settings of a fitted classifier, with the very folds of one's own that it had, if it had such."""
-    settings = resolve(list_parameters(model), seed=model.model_.seed)
+    settings = resolve_recipe(model.get_params(deep=False), seed=model.model_.seed)
     unseen = model.model_.out_of_fold
     return settings if unseen is None or unseen.own_folds is None else replace(settings, cv=unseen.own_folds)
 
 
 def _train(
-    model: PILBoostClassifier, settings: Settings, X: Any, labels: NDArray[Any], weight: Array, sources: SourceColumns
+    model: UntwistClassifier, settings: Settings, X: Any, labels: NDArray[Any], weight: Array, sources: SourceColumns
 ) -> FittedModel:
     """Train the candidate that a model has chosen."""
     choice = model.model_.choice
     assert choice is not None  # A model that can be audited has chosen by folds.
-    if not isinstance(model.model_.link, (LogitLink, SoftmaxLink)):  # An older untwist may have mixed no families.
-        settings = replace(settings, families="boosted")
     with know_rows():
         data = TrainingData.collect(settings, X, labels, weight, sources=sources)
     fit = Search(replace(data, settings=settings.narrow_to(choice.best))).run()

@@ -103,7 +103,6 @@ def _boost_again(search: Search, model: FittedModel, review: ReviewedRows) -> Fi
     narrowed = replace(
         settings.narrow_to(model.choice.best),
         n_rounds=settings.n_rounds,
-        rounds_are_limit=settings.rounds_are_limit,
         callbacks=settings.callbacks,
         verbose=settings.verbose,
     )

@@ -92,15 +92,15 @@ class Search:
     Parameters
     ----------
     data : TrainingData
-        The rows with their folds, or with validation rows that take the place of folds.
+        The rows with their folds.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from untwist import PILBoostClassifier
-    >>> from untwist.settings import resolve
+    >>> from untwist import UntwistClassifier
+    >>> from untwist.settings import resolve_recipe
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> settings = resolve(PILBoostClassifier(random_state=0).get_params())
+    >>> settings = resolve_recipe(UntwistClassifier(random_state=0).get_params())
     >>> print(Search(TrainingData.collect(settings, X, y)).run().model.choice)
     alpha 1, depth 2, ... rounds, chosen from:
     ...
@@ -143,7 +143,7 @@ class Search:
             most_rounds=self.most_rounds,
             n_trees=n_trees if data.mixes_families else 0,
             leaf_sizes=leaf_sizes,
-            has_sources=data.sources is not None and self.settings.noise_rates is not None,
+            has_sources=data.sources is not None and self.settings.untwists_posteriors,
         )
 
     def show(self, words: str, done: float) -> None:
@@ -193,7 +193,7 @@ class Search:
     @property
     def fixed_rounds(self) -> int | None:
         """The number of rounds, where it is given."""
-        return None if self.settings.rounds_are_limit else self.settings.n_rounds
+        return self.settings.n_rounds
 
     @property
     def most_rounds(self) -> int:
@@ -575,19 +575,16 @@ class Search:
         """Score the rows that the first folds have not seen, and keep with them what an audit needs."""
         data = self.data
         n_folds = len(forests[0])
-        n_training = 0 if data.validation_was_given else data.n_rows
         unseen = score_held_out_rows(
             forests,
             data.rows,
             self.held_out_weight[:n_folds],
-            n_training,
+            data.n_rows,
             n_jobs=self.settings.n_jobs,
             show_to_fold=data.show_to_fold,
             own_folds=data.own_folds,
         )
-        if data.validation_was_given:
-            return unseen
-        # Class weights do not belong to the labels. Validation rows that were given have weights without them.
+        # Class weights do not belong to the labels.
         by_class = data.class_weights[unseen.labels]
         weight = np.divide(unseen.weight, by_class, out=np.zeros_like(unseen.weight), where=unseen.weight > 0)
         complete = n_folds == len(self.held_out_weight) and data.workers.size == 1

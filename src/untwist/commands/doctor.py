@@ -8,16 +8,16 @@ import platform
 import re
 import sys
 import time
-from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 from untwist import _core
 from untwist.boosting.forest import count_threads
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import UntwistClassifier
 from untwist.commands.steps import encode_json
 from untwist.files import dumps, loads
+from untwist.pilboost import PILBoostClassifier
 from untwist.theory.links import CanonicalLink
 from untwist.theory.losses import AlphaLoss
 from untwist.twisters import ClassNoise
@@ -71,11 +71,12 @@ def run_self_test() -> dict[str, bool]:
     """
     X, y = load_breast_cancer(return_X_y=True)
     _, noisy, flipped = ClassNoise(0.3).twist(X, y, rng=0)
-    settings: dict[str, Any] = {"n_estimators": 50, "max_depth": 2, "random_state": 0}
-    on_one_thread, on_two_threads = (PILBoostClassifier(2.0, n_jobs=jobs, **settings).fit(X, noisy) for jobs in (1, 2))
+    on_one_thread, on_two_threads = (
+        PILBoostClassifier(n_estimators=50, max_depth=2, n_jobs=jobs).fit(X, noisy) for jobs in (1, 2)
+    )
     z = np.linspace(-3, 3, 1001)
     compiled, plain = CanonicalLink(AlphaLoss(1.5)), CanonicalLink.numerical(AlphaLoss(1.5))
-    model = PILBoostClassifier(random_state=0).fit(X, noisy)
+    model = UntwistClassifier(random_state=0).fit(X, noisy)
     return {
         "compiled links are those of the formulas": bool(np.abs(compiled.inverse(z) - plain.inverse(z)).max() < 1e-6),
         "the same model on one thread and on two": bool(

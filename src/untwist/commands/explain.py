@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import UntwistClassifier
 from untwist.commands.columns import conform, ignore_strangers
 from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import Sheet, read
@@ -85,7 +85,7 @@ def _find_rows(sheet: Sheet, lines: list[int]) -> NDArray[np.intp]:
 class _Told:
     """What is told of some rows: contributions, and the probabilities of the classes once noise is undone."""
 
-    model: PILBoostClassifier
+    model: UntwistClassifier
     contributions: Contributions
     proba: Array
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from untwist.arguments import Array
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import UntwistClassifier
 from untwist.commands.columns import check_roles, count_infinite, decide_column, describe_infinite, read_labels
 from untwist.commands.row_names import describe_place
 from untwist.commands.sheets import Sheet, read
@@ -206,7 +206,7 @@ def _inspect_model(options: argparse.Namespace) -> int:
     return 0
 
 
-def _list_columns(model: PILBoostClassifier, importances: Array) -> list[dict[str, Any]]:
+def _list_columns(model: UntwistClassifier, importances: Array) -> list[dict[str, Any]]:
     """Return name, kind and importance of each column; of very many without names only of those that matter."""
     encoder = model.model_.encoder
     names = encoder.feature_labels if encoder.has_names else None

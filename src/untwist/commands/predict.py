@@ -6,7 +6,7 @@ import argparse
 from contextlib import ExitStack
 from typing import Any
 
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import UntwistClassifier
 from untwist.commands.blocks import reads_in_blocks
 from untwist.commands.columns import NewRows, ignore_strangers
 from untwist.commands.sheets import open_writer
@@ -58,7 +58,7 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_predictions(model: PILBoostClassifier, X: Any, beside: Any) -> Any:
+def _add_predictions(model: UntwistClassifier, X: Any, beside: Any) -> Any:
     """Add the predicted class and the probability of every class to other columns of the same rows."""
     with ignore_strangers():
         proba = model.predict_proba(X)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import UntwistClassifier
 from untwist.commands.blocks import SheetInBlocks, prepare_in_blocks, reads_in_blocks
 from untwist.commands.columns import Hints, PreparedTable, prepare, remember_readings
 from untwist.commands.kinds import refuse_no_table
@@ -143,12 +143,12 @@ def _announce(table: PreparedTable) -> None:
 class CommandFit:
     """The model of a command, and whether Ctrl-C ended its fit early."""
 
-    model: PILBoostClassifier
+    model: UntwistClassifier
     was_stopped: bool = False
 
 
 def fit(
-    table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "auto", reviewed: Decisions | None = None
+    table: PreparedTable, options: argparse.Namespace, noise: Any = "auto", reviewed: Decisions | None = None
 ) -> CommandFit:
     """Fit the default classifier, with a line of progress after two seconds.
 
@@ -158,7 +158,7 @@ def fit(
         The rows.
     options : argparse.Namespace
         Those of `options.add_table_options`.
-    noise_rates : object
+    noise : object
         That of the classifier.
     reviewed : Decisions or None
         What was decided about labels of the table.
@@ -167,8 +167,8 @@ def fit(
     -------
     CommandFit
     """
-    settings = {"n_jobs": options.threads, "random_state": options.seed, "noise_rates": noise_rates}
-    model = PILBoostClassifier(**settings)
+    settings = {"n_jobs": options.threads, "random_state": options.seed, "noise": noise}
+    model = UntwistClassifier(**settings)
     try:
         with use_display(ProgressLine()), warnings.catch_warnings():
             # Somebody has asked for labels as they are.
@@ -250,12 +250,12 @@ def describe_twins(twins: Twins | None) -> dict[str, Any] | None:
     }
 
 
-def describe_noise(model: PILBoostClassifier) -> str:
+def describe_noise(model: UntwistClassifier) -> str:
     """Say in words how noisy the labels are, with the names of the classes.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier
         A fitted classifier.
 
     Returns
@@ -272,12 +272,12 @@ def describe_noise(model: PILBoostClassifier) -> str:
     return "not estimated" if model.noise_ is None else str(model.noise_.describe(model.classes_))
 
 
-def find_matrix(model: PILBoostClassifier) -> Any:
+def find_matrix(model: UntwistClassifier) -> Any:
     """Find out which class bears which label how often, whatever the labels of each source weighed in training.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier
         A fitted classifier.
 
     Returns
@@ -293,12 +293,12 @@ def find_matrix(model: PILBoostClassifier) -> Any:
     return None if model.noise_ is None else model.noise_.matrix
 
 
-def list_sources(model: PILBoostClassifier) -> list[dict[str, Any]] | None:
+def list_sources(model: UntwistClassifier) -> list[dict[str, Any]] | None:
     """List how good the labels of each source are, the worst first.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier
         A fitted classifier.
 
     Returns

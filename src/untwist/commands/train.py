@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import UntwistClassifier
 from untwist.commands.blocks import reads_in_blocks
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import read_reviewed
@@ -49,7 +49,7 @@ def main(options: argparse.Namespace) -> int:
     sheet, table = read_table(options)
     if options.reviewed:
         reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table, sheet.name_row)
-    done = fit(table, options, noise_rates=None if options.believe_labels else "auto", reviewed=reviewed)
+    done = fit(table, options, noise=None if options.believe_labels else "auto", reviewed=reviewed)
     model = done.model
     if done.was_stopped:
         print_status(f"The model has the rounds done so far: {options.output}")
@@ -64,12 +64,12 @@ def main(options: argparse.Namespace) -> int:
     return 130 if done.was_stopped else 0
 
 
-def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]:
+def summarise(model: UntwistClassifier, table: PreparedTable) -> dict[str, Any]:
     """Sum up what was learned, and from what.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier
         The fitted classifier.
     table : PreparedTable
         What it was fitted to.
@@ -104,14 +104,14 @@ def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]
     }
 
 
-def _measure_agreement(model: PILBoostClassifier, table: PreparedTable) -> float:
+def _measure_agreement(model: UntwistClassifier, table: PreparedTable) -> float:
     """The share of rows that bear the label that models which have not seen them predict."""
     if not hasattr(model, "oof_proba_"):  # The fit was stopped before all rows were judged.
         return float("nan")
     return float(np.mean(model.classes_[model.oof_proba_.argmax(axis=1)] == table.y))
 
 
-def _describe(found: dict[str, Any], model: PILBoostClassifier) -> str:
+def _describe(found: dict[str, Any], model: UntwistClassifier) -> str:
     top = [f"{name} {share:.0%}" for name, share in list(found["importances"].items())[:5] if share > 0]
     classes = ", ".join(map(str, model.classes_))
     doubt = " (labels that are wrong count against it)" if found["noise_found"] else ""

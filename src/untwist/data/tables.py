@@ -80,8 +80,6 @@ class Schema:
         unknown one. Other categories are their indices.
     readings : dict of int to Reading
         By the index of a column how its texts become numbers; every column of dates has one.
-    missing : float or None
-        A number that counts as missing, besides NaN, in columns that hold neither categories nor dates.
     durations : frozenset of int
         The columns of lengths of time, which are encoded as days.
     truths : frozenset of int or None
@@ -100,7 +98,6 @@ class Schema:
     categories: dict[int, tuple[Category, ...]]
     numbers: dict[int, tuple[float, ...]] = field(default_factory=dict, repr=False)
     readings: dict[int, Reading] = field(default_factory=dict, repr=False)
-    missing: float | None = field(default=None, repr=False)
     durations: frozenset[int] = field(default=frozenset(), repr=False)
     truths: frozenset[int] | None = field(default=None, repr=False, compare=False)
 
@@ -124,23 +121,8 @@ class Schema:
         """
         X = _convert_table(X)
         numbers = self._encode_cells(X)
-        numbers = numbers if self.missing is None else self._find_missing(numbers, self.missing)
         self._refuse_more_than_truths(X, numbers)
         return numbers
-
-    def _find_missing(self, numbers: Any, missing: float) -> Any:
-        """Return a table with NaN in place of what counts as missing."""
-        if sparse.issparse(numbers):
-            if missing == 0:
-                raise ValueError("missing must not be 0 for a sparse table, whose absent cells are 0: make it dense")
-            values = np.where(numbers.data == missing, np.nan, numbers.data)
-            return type(numbers)((values, numbers.indices, numbers.indptr), shape=numbers.shape)
-        if numbers.ndim != 2:
-            return numbers
-        of_numbers = [i for i in range(numbers.shape[1]) if i not in self.categories and i not in self.dates]
-        is_missing = np.zeros(numbers.shape, dtype=bool)
-        is_missing[:, of_numbers] = numbers[:, of_numbers] == missing
-        return np.where(is_missing, numbers.dtype.type(np.nan), numbers) if is_missing.any() else numbers
 
     def _encode_cells(self, X: Any) -> Any:
         """Make numbers of a table, all of them as they are."""
@@ -190,7 +172,7 @@ class Schema:
     @property
     def takes_any_number(self) -> bool:
         """Whether an array of numbers is encoded as it is, whatever these are."""
-        return not (self.categories or self.times or self.truths) and self.missing is None
+        return not (self.categories or self.times or self.truths)
 
     @property
     def n_sets(self) -> dict[int, int]:

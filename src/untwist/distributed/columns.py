@@ -8,8 +8,8 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from untwist.classifier import PILBoostClassifier
 from untwist.optional import import_optional
+from untwist.predicting import ModelPredictions
 
 __all__ = [
     "PREDICTED",
@@ -122,12 +122,12 @@ def join_tables(tables: Sequence[Any]) -> Any:
     return pyarrow.concat_tables(filled, promote_options="permissive") if filled else pyarrow.table({})
 
 
-def add_predictions(model: PILBoostClassifier, table: Any) -> Any:
+def add_predictions(model: ModelPredictions, table: Any) -> Any:
     """Add `PREDICTED` to the columns of a table.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A classifier that was fitted to columns with names.
     table : pyarrow.Table
         Rows with these columns, and perhaps others.
@@ -162,12 +162,12 @@ def add_predictions(model: PILBoostClassifier, table: Any) -> Any:
     return table
 
 
-def list_features(model: PILBoostClassifier) -> list[str]:
+def list_features(model: ModelPredictions) -> list[str]:
     """Return the columns that a model predicts by.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A classifier that was fitted to columns with names.
 
     Returns
@@ -181,12 +181,12 @@ def list_features(model: PILBoostClassifier) -> list[str]:
     return names
 
 
-def find_label_type(model: PILBoostClassifier) -> Any:
+def find_label_type(model: ModelPredictions) -> Any:
     """Return the Arrow type of a model's labels: int64, double, bool or string.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A fitted classifier.
 
     Returns

@@ -1,4 +1,4 @@
-"""PILBoost on a Dask cluster: fit and predict on Dask arrays and data frames."""
+"""Both classifiers on a Dask cluster: fit and predict on Dask arrays and data frames."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from uuid import uuid4
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import UntwistClassifier
 from untwist.distributed.launching import LOST, Outcome, try_shard, wait_for_model
 from untwist.distributed.shard import end_tracker, make_worker_model, start_tracker
 from untwist.model import FittedModel
 from untwist.optional import import_optional
+from untwist.pilboost import PILBoostClassifier
+from untwist.predicting import ModelPredictions
 from untwist.training_data import (
     NO_INIT_SCORE_FOR_WORKERS,
     NO_REVIEW_FOR_WORKERS,
@@ -23,7 +25,7 @@ from untwist.training_data import (
     ValidationTable,
 )
 
-__all__ = ["DaskPILBoostClassifier"]
+__all__ = ["DaskPILBoostClassifier", "DaskUntwistClassifier"]
 
 #: The partitions of each worker, by its address: futures of dicts of tables.
 Partitions = dict[str, list[Any]]
@@ -32,74 +34,25 @@ Partitions = dict[str, list[Any]]
 TRACKERS: dict[str, Any] = {}
 
 
-class DaskPILBoostClassifier(PILBoostClassifier):
-    """`PILBoostClassifier(engine="xgboost")` for Dask collections; settings and attributes are the same.
+class DaskPredictions(ModelPredictions):
+    """What the classifiers for Dask share: fits on the workers that hold the rows, and predictions by partition."""
 
-    Each Dask worker boosts on the partitions that it holds, and XGBoost's collective brings their histograms together:
-    the model is the one that a single process makes of the same rows, whoever has which. Everything that `fit` takes
-    must be partitioned by rows alike. It needs a `dask.distributed.Client`, which need not be passed on.
-    """
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        X_val: Any = None,
-        y_val: Any = None,
-        sample_weight_val: Any = None,
-        *,
-        source: Any = None,
-        item: Any = None,
-        reviewed: Any = None,
-        groups: Any = None,
-        init_score: Any = None,
-        init_score_val: Any = None,
-    ) -> Self:
-        """Boost on Dask collections.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            Dask arrays or data frames, partitioned alike.
-        X_val, y_val, sample_weight_val
-            Validation rows, which stay with their workers; those of workers that do not train go to the first one.
-        source, item
-            Not for distributed rows: sources are judged by all rows at once.
-        reviewed, init_score, init_score_val
-            Not for distributed rows either.
-        groups : Dask array or series, or None
-            Which rows belong together, whichever workers hold them; partitioned like X. The fold of a group follows
-            from its name.
-
-        Returns
-        -------
-        self
-        """
-        if source is not None or item is not None:
-            raise ValueError(NO_SOURCES_FOR_WORKERS)
-        if reviewed is not None:
-            raise ValueError(NO_REVIEW_FOR_WORKERS)
-        if init_score is not None or init_score_val is not None:
-            raise ValueError(NO_INIT_SCORE_FOR_WORKERS)
-        ValidationTable(X_val, y_val, sample_weight_val).check_complete()
+    def _fit_collections(self, training: Mapping[str, Any], validation: Mapping[str, Any] | None = None) -> FittedModel:
+        """Return the model of Dask collections, named as `fit` names them and partitioned by rows alike."""
         try:
             client = _import_dask("distributed").get_client()
         except ValueError as error:
             raise ValueError("there is no Dask client here: make a dask.distributed.Client first") from error
-        training = _find_partitions(client, {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups})
-        if not training:
+        parts = _find_partitions(client, training)
+        if not parts:
             raise ValueError("X and y have no rows")
-        validation: Partitions = {}
-        if X_val is not None:
-            validation = _find_partitions(client, {"X": X_val, "y": y_val, "sample_weight": sample_weight_val})
-        addresses = sorted(training)
-        for partitions in [validation.pop(address) for address in list(validation) if address not in training]:
-            validation.setdefault(addresses[0], []).extend(partitions)
+        held_out: Partitions = {} if validation is None else _find_partitions(client, validation)
+        addresses = sorted(parts)
+        for partitions in [held_out.pop(address) for address in list(held_out) if address not in parts]:
+            held_out.setdefault(addresses[0], []).extend(partitions)
         # Two fits that wait for each other's workers would wait for ever.
         with _import_dask("distributed").MultiLock(addresses):
-            self.model_ = self._fit_on_workers(client, addresses, training, validation)
-        return self
+            return self._fit_on_workers(client, addresses, parts, held_out)
 
     def _fit_on_workers(
         self, client: Any, addresses: list[str], training: Partitions, validation: Partitions
@@ -129,76 +82,52 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             client.cancel([future for future in futures if not future.done()], force=True)
             client.run_on_scheduler(_end_on_scheduler, key=key)
 
-    def predict(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Any:
+    def predict(self, X: Any) -> Any:
         """Return the class of every row, as a Dask array.
 
         Parameters
         ----------
         X : Dask collection or table
             The rows; those of a table in memory are predicted at once.
-        iteration_range : (int, int) or None
-            Only these rounds count, as for `PILBoostClassifier.predict`.
 
         Returns
         -------
         dask.array.Array or ndarray
             One label per row.
         """
-        return self._map_partitions(X, "predict", iteration_range)
+        return self._map_partitions(X, "predict")
 
-    def predict_proba(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Any:
-        """Return the clean posterior of every class, as a Dask array.
+    def predict_proba(self, X: Any) -> Any:
+        """Return the clean posterior of every class, as a Dask array: a row for each row of X, a column per class."""
+        return self._map_partitions(X, "predict_proba")
 
-        Parameters
-        ----------
-        X : Dask collection or table
-            The rows; those of a table in memory are predicted at once.
-        iteration_range : (int, int) or None
-            Only these rounds count, as for `PILBoostClassifier.predict`.
+    def predict_proba_twisted(self, X: Any) -> Any:
+        """Return the posterior of every class as the training labels follow it, as a Dask array."""
+        return self._map_partitions(X, "predict_proba_twisted")
 
-        Returns
-        -------
-        dask.array.Array or ndarray
-            A row for each row of X, a column for each class.
-        """
-        return self._map_partitions(X, "predict_proba", iteration_range)
+    def decision_function(self, X: Any) -> Any:
+        """Return the score of the clean posterior, as a Dask array: one per row, or one for each class beyond two."""
+        return self._map_partitions(X, "decision_function")
 
-    def decision_function(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Any:
-        """Return the score of the clean posterior, as a Dask array.
-
-        Parameters
-        ----------
-        X : Dask collection or table
-            The rows; those of a table in memory are predicted at once.
-        iteration_range : (int, int) or None
-            Only these rounds count, as for `PILBoostClassifier.predict`.
-
-        Returns
-        -------
-        dask.array.Array or ndarray
-            One score per row, or one for each class beyond two.
-        """
-        return self._map_partitions(X, "decision_function", iteration_range)
-
-    def local(self) -> PILBoostClassifier:
+    def local(self) -> ModelPredictions:
         """Return the model for tables in memory, which predicts at once and can be saved and exported.
 
         Returns
         -------
-        PILBoostClassifier
+        UntwistClassifier or PILBoostClassifier
             A fitted classifier.
         """
         check_is_fitted(self, "model_")
         return make_worker_model(self)
 
-    def _map_partitions(self, X: Any, method: str, iteration_range: tuple[int, int] | None) -> Any:
+    def _map_partitions(self, X: Any, method: str, **options: Any) -> Any:
         """Return what a method of the local model makes of every partition, computed when asked for."""
         model = self.local()
-        call = partial(getattr(model, method), iteration_range=iteration_range)
+        call = partial(getattr(model, method), **options)
         if not _is_dask(X):
             return call(X)
         n_classes = len(model.classes_)
-        has_columns = method == "predict_proba" or (method == "decision_function" and n_classes > 2)
+        has_columns = method.startswith("predict_proba") or (method == "decision_function" and n_classes > 2)
         shape = (n_classes,) if has_columns else ()
         dtype = model.classes_.dtype if method == "predict" else np.dtype(float)
 
@@ -221,8 +150,109 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         return array.concatenate(answers, allow_unknown_chunksizes=True)
 
 
+class DaskUntwistClassifier(DaskPredictions, UntwistClassifier):
+    """`UntwistClassifier(engine="xgboost")` for Dask collections; settings and attributes are the same.
+
+    Each Dask worker boosts on the partitions that it holds, and XGBoost's collective brings their histograms together:
+    the model is the one that a single process makes of the same rows, whoever has which. Everything that `fit` takes
+    must be partitioned by rows alike. It needs a `dask.distributed.Client`, which need not be passed on.
+    """
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        source: Any = None,
+        item: Any = None,
+        reviewed: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Learn from Dask collections.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Dask arrays or data frames, partitioned alike.
+        source, item, reviewed
+            Not for distributed rows: sources and reviewed rows are judged by all rows at once.
+        groups : Dask array or series, or None
+            Which rows belong together, whichever workers hold them; partitioned like X. The fold of a group follows
+            from its name.
+
+        Returns
+        -------
+        self
+        """
+        if source is not None or item is not None:
+            raise ValueError(NO_SOURCES_FOR_WORKERS)
+        if reviewed is not None:
+            raise ValueError(NO_REVIEW_FOR_WORKERS)
+        self.model_ = self._fit_collections({"X": X, "y": y, "sample_weight": sample_weight, "groups": groups})
+        return self
+
+
+class DaskPILBoostClassifier(DaskPredictions, PILBoostClassifier):  # type: ignore[misc]  # It adds `iteration_range`.
+    """`PILBoostClassifier(engine="xgboost")` for Dask collections, as `DaskUntwistClassifier` is for the other."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+        *,
+        groups: Any = None,
+        init_score: Any = None,
+        init_score_val: Any = None,
+    ) -> Self:
+        """Boost on Dask collections.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Dask arrays or data frames, partitioned alike.
+        X_val, y_val, sample_weight_val
+            Validation rows, which stay with their workers; those of workers that do not train go to the first one.
+        groups : Dask array or series, or None
+            Which rows belong together, whichever workers hold them; partitioned like X.
+        init_score, init_score_val
+            Not for distributed rows.
+
+        Returns
+        -------
+        self
+        """
+        if init_score is not None or init_score_val is not None:
+            raise ValueError(NO_INIT_SCORE_FOR_WORKERS)
+        ValidationTable(X_val, y_val, sample_weight_val).check_complete()
+        validation = None if X_val is None else {"X": X_val, "y": y_val, "sample_weight": sample_weight_val}
+        training = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
+        self.model_ = self._fit_collections(training, validation)
+        return self
+
+    def predict(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Any:
+        """Return the class of every row; only the rounds of `iteration_range` count, if it is given."""
+        return self._map_partitions(X, "predict", iteration_range=iteration_range)
+
+    def predict_proba(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Any:
+        """Return the clean posterior of every class, perhaps by some of the rounds."""
+        return self._map_partitions(X, "predict_proba", iteration_range=iteration_range)
+
+    def predict_proba_twisted(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Any:
+        """Return the posterior that labels follow, perhaps by some of the rounds."""
+        return self._map_partitions(X, "predict_proba_twisted", iteration_range=iteration_range)
+
+    def decision_function(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Any:
+        """Return the score of the clean posterior, perhaps by some of the rounds."""
+        return self._map_partitions(X, "decision_function", iteration_range=iteration_range)
+
+
 def _import_dask(module: str) -> Any:
-    return import_optional(module, "DaskPILBoostClassifier", needs="dask and distributed", extra="dask")
+    return import_optional(module, "untwist.distributed.dask", needs="dask and distributed", extra="dask")
 
 
 def _is_dask(X: Any) -> bool:
@@ -272,7 +302,7 @@ def _list_blocks(name: str, table: Any) -> list[Any]:
 
 
 def _fit_partitions(
-    model: PILBoostClassifier,
+    model: ModelPredictions,
     training: list[dict[str, Any]],
     validation: list[dict[str, Any]],
     communicator: dict[str, Any],

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from untwist.classifier import PILBoostClassifier
 from untwist.distributed.shard import fit_shard, make_worker_model
 from untwist.files.checkpoints import Checkpoint, resumed
 from untwist.model import FittedModel
+from untwist.predicting import ModelPredictions
 
 __all__ = ["LOST", "Outcome", "choose_model", "fit_with_restarts", "limit_threads", "try_shard", "wait_for_model"]
 
@@ -51,19 +51,19 @@ class Outcome:
         return cls(failure=type(error).__name__, message=str(error))
 
 
-def limit_threads(model: PILBoostClassifier, n_threads: int) -> PILBoostClassifier:
+def limit_threads(model: ModelPredictions, n_threads: int) -> ModelPredictions:
     """Return a model with so many threads, unless it says how many it wants.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A classifier.
     n_threads : int
         What the cluster gives to a worker.
 
     Returns
     -------
-    PILBoostClassifier
+    UntwistClassifier or PILBoostClassifier
         Another one with the same settings and what it was fitted to.
     """
     limited = copy(model)
@@ -72,9 +72,7 @@ def limit_threads(model: PILBoostClassifier, n_threads: int) -> PILBoostClassifi
     return limited
 
 
-def try_shard(
-    model: PILBoostClassifier, rows: Mapping[str, Any], communicator: Mapping[str, Any], rank: int
-) -> Outcome:
+def try_shard(model: ModelPredictions, rows: Mapping[str, Any], communicator: Mapping[str, Any], rank: int) -> Outcome:
     """Fit a model by all workers together, and keep what goes wrong as an outcome.
 
     Parameters
@@ -160,13 +158,13 @@ def choose_model(outcomes: Mapping[int, Outcome], n_workers: int) -> FittedModel
 
 
 def fit_with_restarts(
-    model: PILBoostClassifier, fit_once: Callable[[PILBoostClassifier], FittedModel], restarts: int
-) -> PILBoostClassifier:
+    model: ModelPredictions, fit_once: Callable[[ModelPredictions], FittedModel], restarts: int
+) -> ModelPredictions:
     """Fit by workers that begin again if one dies: from the last checkpoint if the model has a `Checkpoint`.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         The model to fit.
     fit_once : function
         It starts the workers with a model; a RuntimeError if one dies.
@@ -175,7 +173,7 @@ def fit_with_restarts(
 
     Returns
     -------
-    PILBoostClassifier
+    UntwistClassifier or PILBoostClassifier
         The fitted model.
     """
     checkpoints = [one.path for one in model.callbacks or () if isinstance(one, Checkpoint)]

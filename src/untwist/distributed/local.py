@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from untwist.arguments import check_count
-from untwist.classifier import PILBoostClassifier
 from untwist.distributed.launching import LOST, Outcome, fit_with_restarts, wait_for_model
 from untwist.distributed.shard import end_tracker, start_tracker
 from untwist.model import FittedModel
+from untwist.predicting import ModelPredictions
 
 __all__ = ["fit", "shards"]
 
@@ -56,14 +56,14 @@ def shards(n_workers: int, X: Any, y: Any, sample_weight: Any = None) -> list[di
     return [{name: cut(table, first, last) for name, table in tables.items()} for first, last in pairwise(ends)]
 
 
-def fit(model: PILBoostClassifier, parts: Sequence[Part], *, restarts: int = 0) -> PILBoostClassifier:
+def fit(model: ModelPredictions, parts: Sequence[Part], *, restarts: int = 0) -> ModelPredictions:
     """Fit a model by a process for each part of the rows.
 
     The model is the same for any number of workers, and whoever has which rows.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         The model to fit.
     parts : sequence
         For each worker the arguments of `fit`, as a dict or a tuple, or a function that returns a dict and that the
@@ -74,7 +74,7 @@ def fit(model: PILBoostClassifier, parts: Sequence[Part], *, restarts: int = 0) 
 
     Returns
     -------
-    PILBoostClassifier
+    UntwistClassifier or PILBoostClassifier
         The fitted model.
 
     Raises
@@ -85,7 +85,7 @@ def fit(model: PILBoostClassifier, parts: Sequence[Part], *, restarts: int = 0) 
     return fit_with_restarts(model, partial(_fit_once, parts=parts), restarts)
 
 
-def _fit_once(model: PILBoostClassifier, parts: Sequence[Part]) -> FittedModel:
+def _fit_once(model: ModelPredictions, parts: Sequence[Part]) -> FittedModel:
     n_workers = check_count("number of parts", len(parts))
     with tempfile.TemporaryDirectory(prefix="untwist-") as name:
         folder = Path(name)
@@ -106,7 +106,7 @@ def _fit_once(model: PILBoostClassifier, parts: Sequence[Part]) -> FittedModel:
             end_tracker(tracker)
 
 
-def _write_parts(model: PILBoostClassifier, parts: Sequence[Part], folder: Path) -> None:
+def _write_parts(model: ModelPredictions, parts: Sequence[Part], folder: Path) -> None:
     """Write the rows of each worker to a file; a ValueError where these, or the model, cannot be passed on."""
     try:
         for rank, part in enumerate(parts):

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from untwist.arguments import check_count
-from untwist.classifier import PILBoostClassifier
 from untwist.distributed.columns import TrainingColumns, add_predictions, join_tables, list_features
 from untwist.distributed.launching import (
     LOST,
@@ -23,6 +22,7 @@ from untwist.distributed.launching import (
 from untwist.distributed.shard import start_tracker
 from untwist.model import FittedModel
 from untwist.optional import import_optional
+from untwist.predicting import ModelPredictions
 
 __all__ = ["fit", "predict"]
 
@@ -31,7 +31,7 @@ Parts = list[list[Any]]
 
 
 def fit(
-    model: PILBoostClassifier,
+    model: ModelPredictions,
     data: Any,
     label: str,
     *,
@@ -42,14 +42,14 @@ def fit(
     cpus_per_worker: int = 1,
     restarts: int = 0,
     timeout: float = 300.0,
-) -> PILBoostClassifier:
+) -> ModelPredictions:
     """Fit a model by actors, each with some rows of a Ray Dataset.
 
     The model is the same for any number of workers, and whoever has which rows.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         The model to fit.
     data : ray.data.Dataset
         The rows, with a column for each feature. It is computed once and kept in Ray's memory while the fit lasts.
@@ -73,7 +73,7 @@ def fit(
 
     Returns
     -------
-    PILBoostClassifier
+    UntwistClassifier or PILBoostClassifier
         The fitted model, for tables in memory too: it predicts, is saved and exported like any other.
 
     Raises
@@ -95,7 +95,7 @@ def fit(
     held_out = [] if validation is None else _cut(validation, columns, len(training))
     held_out += [[] for _ in range(len(training) - len(held_out))]
 
-    def fit_once(plain: PILBoostClassifier) -> FittedModel:
+    def fit_once(plain: ModelPredictions) -> FittedModel:
         limited = limit_threads(plain, cpus_per_worker)
         with _start_workers(len(training), cpus_per_worker, timeout) as workers:
             return _fit_parts(workers, limited, columns, training, held_out)
@@ -103,12 +103,12 @@ def fit(
     return fit_with_restarts(model, fit_once, restarts)
 
 
-def predict(model: PILBoostClassifier, data: Any) -> Any:
+def predict(model: ModelPredictions, data: Any) -> Any:
     """Add the column "prediction", and "probability" with the clean posterior of every class, to a Ray Dataset.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A classifier that was fitted to columns with names, anywhere.
     data : ray.data.Dataset
         Rows with these columns, and perhaps others.
@@ -134,7 +134,7 @@ class _Worker:
 
     def fit(
         self,
-        model: PILBoostClassifier,
+        model: ModelPredictions,
         columns: TrainingColumns,
         training: list[Any],
         held_out: list[Any],
@@ -174,7 +174,7 @@ def _start_workers(n_workers: int, cpus: int, timeout: float) -> Iterator[list[A
 
 
 def _fit_parts(
-    workers: list[Any], model: PILBoostClassifier, columns: TrainingColumns, training: Parts, held_out: Parts
+    workers: list[Any], model: ModelPredictions, columns: TrainingColumns, training: Parts, held_out: Parts
 ) -> FittedModel:
     """Have each worker fit its part, and return what came of it."""
     ray = _import_ray()

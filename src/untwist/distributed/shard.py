@@ -7,7 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 from untwist.boosting.engines.xgboost.dataset import import_xgboost
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import UntwistClassifier
+from untwist.growth import Growth
+from untwist.pilboost import PILBoostClassifier
+from untwist.predicting import ModelPredictions
 
 __all__ = ["end_tracker", "fit_shard", "make_worker_model", "start_tracker"]
 
@@ -47,17 +50,17 @@ def end_tracker(tracker: Any) -> None:
         tracker.free()
 
 
-def make_worker_model(model: PILBoostClassifier) -> PILBoostClassifier:
+def make_worker_model(model: ModelPredictions) -> ModelPredictions:
     """Return a plain classifier with the settings of `model` and what it was fitted to, as every worker gets it.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A classifier, perhaps one for Dask.
 
     Returns
     -------
-    PILBoostClassifier
+    UntwistClassifier or PILBoostClassifier
         A classifier with ``engine="xgboost"``.
 
     Raises
@@ -65,26 +68,36 @@ def make_worker_model(model: PILBoostClassifier) -> PILBoostClassifier:
     ValueError
         For settings that a distributed fit does not know.
     """
-    if model.engine not in ("auto", "xgboost"):
-        raise ValueError(f'a distributed fit needs engine="xgboost", got {model.engine!r}')
-    if isinstance(model.alpha, str) and model.alpha == "menon":
-        raise ValueError('alpha="menon" looks at all rows at once: give a number or "auto"')
-    if model.tree_method == "exact":
-        raise ValueError('tree_method="exact" needs all rows in one place: choose "hist"')
-    plain = PILBoostClassifier(**{**model.get_params(deep=False), "engine": "xgboost"})
+    parameters = model.get_params(deep=False)
+    if parameters["engine"] not in ("auto", "xgboost"):
+        raise ValueError(f'a distributed fit needs engine="xgboost", got {parameters["engine"]!r}')
+    plain: ModelPredictions
+    if isinstance(model, PILBoostClassifier):
+        _check_settings(parameters)
+        plain = PILBoostClassifier(**{**parameters, "engine": "xgboost"})
+    else:
+        plain = UntwistClassifier(**{**parameters, "engine": "xgboost"})
     if hasattr(model, "model_"):
         plain.model_ = model.model_
     return plain
 
 
+def _check_settings(parameters: Mapping[str, Any]) -> None:
+    """Raise an error for settings of a PILBoostClassifier that need all rows in one place."""
+    if isinstance(parameters["alpha"], str) and parameters["alpha"] == "menon":
+        raise ValueError('alpha="menon" looks at all rows at once: give a number')
+    if isinstance(parameters["growth"], Growth) and parameters["growth"].tree_method == "exact":
+        raise ValueError('tree_method="exact" needs all rows in one place: choose "hist"')
+
+
 def fit_shard(
-    model: PILBoostClassifier, rows: Mapping[str, Any], communicator: Mapping[str, Any], task: int
-) -> PILBoostClassifier:
+    model: ModelPredictions, rows: Mapping[str, Any], communicator: Mapping[str, Any], task: int
+) -> ModelPredictions:
     """Fit a model by all workers together, of which this one has some rows.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         The model to fit, the same for all workers.
     rows : mapping
         The arguments of `fit` for the rows of this worker.
@@ -95,11 +108,13 @@ def fit_shard(
 
     Returns
     -------
-    PILBoostClassifier
+    UntwistClassifier or PILBoostClassifier
         The fitted model, the same for all workers.
     """
     xgboost = import_xgboost()
     quietly = xgboost.config_context(verbosity=0)
     meeting = xgboost.collective.CommunicatorContext(**communicator, dmlc_task_id=str(task))
     with quietly, meeting:
-        return make_worker_model(model).fit(**rows)
+        fitted = make_worker_model(model)
+        fitted.fit(**rows)
+        return fitted

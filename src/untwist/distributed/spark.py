@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from untwist.arguments import check_count
-from untwist.classifier import PILBoostClassifier
 from untwist.distributed.columns import (
     PREDICTED,
     TrainingColumns,
@@ -21,6 +20,7 @@ from untwist.distributed.launching import Outcome, choose_model, fit_with_restar
 from untwist.distributed.shard import end_tracker, start_tracker
 from untwist.model import FittedModel
 from untwist.optional import import_optional
+from untwist.predicting import ModelPredictions
 
 __all__ = ["fit", "predict"]
 
@@ -35,7 +35,7 @@ LABEL_TYPES = {"int64": "bigint", "double": "double", "bool": "boolean", "string
 
 
 def fit(
-    model: PILBoostClassifier,
+    model: ModelPredictions,
     data: Any,
     label: str,
     *,
@@ -44,14 +44,14 @@ def fit(
     weight: str | None = None,
     validation: Any = None,
     restarts: int = 0,
-) -> PILBoostClassifier:
+) -> ModelPredictions:
     """Fit a model by the tasks of a barrier stage, each with some rows of a Spark DataFrame.
 
     The model is the same for any number of workers, and whoever has which rows.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         The model to fit.
     data : pyspark.sql.DataFrame
         The rows, with a column for each feature. They are dealt out anew.
@@ -73,7 +73,7 @@ def fit(
 
     Returns
     -------
-    PILBoostClassifier
+    UntwistClassifier or PILBoostClassifier
         The fitted model, for tables in memory too: it predicts, is saved and exported like any other.
 
     Raises
@@ -94,7 +94,7 @@ def fit(
         held_out = validation.select(*names).withColumn(IS_HELD_OUT, functions.lit(True))
         rows = rows.unionByName(held_out)
 
-    def fit_once(plain: PILBoostClassifier) -> FittedModel:
+    def fit_once(plain: ModelPredictions) -> FittedModel:
         # A barrier stage must not narrow the partitions of the one before, so that rows have to be dealt out.
         tasks = rows.repartition(n_workers).mapInArrow(
             partial(_fit_partition, plain, columns), "rank int, n_workers int, outcome binary", barrier=True
@@ -115,12 +115,12 @@ def fit(
     return fit_with_restarts(model, fit_once, restarts)
 
 
-def predict(model: PILBoostClassifier, data: Any) -> Any:
+def predict(model: ModelPredictions, data: Any) -> Any:
     """Add the column "prediction", and "probability" with the clean posterior of every class, to a Spark DataFrame.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A classifier that was fitted to columns with names, anywhere.
     data : pyspark.sql.DataFrame
         Rows with these columns, and perhaps others.
@@ -142,7 +142,7 @@ def predict(model: PILBoostClassifier, data: Any) -> Any:
     return data.mapInArrow(partial(_predict_batches, limit_threads(model, 1)), schema)
 
 
-def _fit_partition(model: PILBoostClassifier, columns: TrainingColumns, batches: Iterator[Any]) -> Iterator[Any]:
+def _fit_partition(model: ModelPredictions, columns: TrainingColumns, batches: Iterator[Any]) -> Iterator[Any]:
     """Fit the rows of a task together with all other tasks, and yield what came of it.
 
     Tasks without rows stay out. The first one that has some is the first worker, and has the tracker.
@@ -189,7 +189,7 @@ def _read_rows(columns: TrainingColumns, batches: Sequence[Any]) -> dict[str, An
     return columns.read_rows(training) | columns.read_rows(held_out, "_val")
 
 
-def _predict_batches(model: PILBoostClassifier, batches: Iterator[Any]) -> Iterator[Any]:
+def _predict_batches(model: ModelPredictions, batches: Iterator[Any]) -> Iterator[Any]:
     """Add predictions to the rows of a task."""
     pyarrow = import_pyarrow("untwist.distributed.spark")
     for batch in batches:

@@ -13,10 +13,10 @@ import numpy as np
 
 from untwist.arguments import Array
 from untwist.boosting.forest import Forest
-from untwist.classifier import find_model
 from untwist.explain.shapley import find_background_shares
 from untwist.export.scoring import BELOW_CATEGORIES, Scoring
 from untwist.optional import import_optional
+from untwist.predicting import find_model
 
 __all__ = ["tree_explainer"]
 
@@ -32,7 +32,7 @@ def tree_explainer(model: Any, background: Any) -> Any:
 
     Parameters
     ----------
-    model : PILBoostClassifier or FittedModel
+    model : UntwistClassifier, PILBoostClassifier or FittedModel
         A fitted model.
     background : table
         The rows to average over.

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.boosting.forest import Forest
-from untwist.classifier import find_model
 from untwist.data.encoding import TableEncoder
 from untwist.display import abbreviate
 from untwist.export.scoring import Scoring
 from untwist.optional import import_optional
+from untwist.predicting import find_model
 
 __all__ = ["Contributions", "explain", "find_background_shares", "shap_values"]
 
@@ -104,7 +104,7 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
 
     Parameters
     ----------
-    model : PILBoostClassifier or FittedModel
+    model : UntwistClassifier, PILBoostClassifier or FittedModel
         A fitted model.
     X : table
         The rows to explain.

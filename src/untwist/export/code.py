@@ -128,7 +128,7 @@ def to_code(model: Any, language: str = "c", *, name: str = "predict_proba") -> 
 
     Parameters
     ----------
-    model : PILBoostClassifier or FittedModel
+    model : UntwistClassifier, PILBoostClassifier or FittedModel
         A fitted model.
     language : "c" or "python", default "c"
         In C (C99) it is `void predict_proba(const double *row, double *out)`, in Python `predict_proba(row)`, which

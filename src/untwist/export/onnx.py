@@ -72,7 +72,7 @@ def to_onnx(model: Any) -> Any:
 
     Parameters
     ----------
-    model : PILBoostClassifier or FittedModel
+    model : UntwistClassifier, PILBoostClassifier or FittedModel
         A fitted model whose classes are numbers, Booleans or text.
 
     Returns

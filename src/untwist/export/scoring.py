@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from untwist.arguments import Array
 from untwist.boosting.forest import Forest
-from untwist.classifier import find_model
 from untwist.data.encoding import TableEncoder
 from untwist.export.formulas import Formula, choose_formula
+from untwist.predicting import find_model
 
 __all__ = ["BELOW_CATEGORIES", "Scoring", "numbers", "probabilities"]
 
@@ -28,7 +28,7 @@ def numbers(model: Any, X: Any) -> Array:
 
     Parameters
     ----------
-    model : PILBoostClassifier or FittedModel
+    model : UntwistClassifier, PILBoostClassifier or FittedModel
         The model that is to predict them.
     X : table
         Whatever `predict` takes.
@@ -48,7 +48,7 @@ def probabilities(model: Any, scores: ArrayLike) -> Array:
 
     Parameters
     ----------
-    model : PILBoostClassifier or FittedModel
+    model : UntwistClassifier, PILBoostClassifier or FittedModel
         The model that was exported.
     scores : array-like
         What the models of `to_treelite` and `to_xgboost` give.
@@ -92,7 +92,7 @@ class Scoring:
 
         Parameters
         ----------
-        model : PILBoostClassifier or FittedModel
+        model : UntwistClassifier, PILBoostClassifier or FittedModel
             A fitted model.
 
         Returns

@@ -25,7 +25,7 @@ def to_treelite(model: Any) -> Any:
 
     Parameters
     ----------
-    model : PILBoostClassifier or FittedModel
+    model : UntwistClassifier, PILBoostClassifier or FittedModel
         A fitted model.
 
     Returns

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.boosting.forest import Forest
-from untwist.classifier import find_model
 from untwist.export.scoring import Scoring
 from untwist.optional import import_optional
+from untwist.predicting import find_model
 
 __all__ = ["to_xgboost"]
 
@@ -33,7 +33,7 @@ def to_xgboost(model: Any) -> Any:
 
     Parameters
     ----------
-    model : PILBoostClassifier or FittedModel
+    model : UntwistClassifier, PILBoostClassifier or FittedModel
         A fitted model.
 
     Returns

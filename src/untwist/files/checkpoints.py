@@ -8,15 +8,15 @@ from typing import Any
 
 from untwist.arguments import check_count
 from untwist.boosting.runs import Progress
-from untwist.classifier import PILBoostClassifier
 from untwist.data.workers import find_workers
 from untwist.files.reading import load
 from untwist.files.writing import list_settings, make_plain, save
+from untwist.pilboost import PILBoostClassifier
 
 __all__ = ["Checkpoint", "resumed"]
 
 #: Settings that may differ from those of the checkpoint.
-FREE_SETTINGS = {"n_estimators", "callbacks", "verbose", "n_jobs", "warm_start", "random_state", "device"}
+FREE_SETTINGS = {"n_estimators", "callbacks", "verbose", "n_jobs", "warm_start", "random_state"}
 
 
 class Checkpoint:
@@ -35,7 +35,7 @@ class Checkpoint:
     Examples
     --------
     >>> from untwist import PILBoostClassifier
-    >>> model = PILBoostClassifier(2.0, n_estimators=500, max_depth=3, callbacks=[Checkpoint("run.untwist", every=100)])
+    >>> model = PILBoostClassifier(n_estimators=500, callbacks=[Checkpoint("run.untwist", every=100)])
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int = 50) -> None:
@@ -45,7 +45,7 @@ class Checkpoint:
     def __call__(self, progress: Progress) -> None:
         """Save if it is time to."""
         if progress.model is None:
-            raise ValueError("a checkpoint needs alpha, n_estimators and max_depth to be given: see PILBoostClassifier")
+            raise ValueError("a checkpoint is for a PILBoostClassifier, whose rounds follow one another")
         if progress.round % self.every == 0 and find_workers().rank == 0:
             save(progress.model(), self.path)
 
@@ -76,6 +76,8 @@ def resumed(model: PILBoostClassifier, path: str | os.PathLike[str]) -> PILBoost
     if not Path(path).exists():
         return model
     found = load(path)
+    if not isinstance(found, PILBoostClassifier):
+        raise ValueError(f"{path} holds no PILBoostClassifier, whose rounds follow one another")
     wanted = list_settings(model)
     for name, value in list_settings(found).items():
         if name not in FREE_SETTINGS and not _is_same_setting(name, value, wanted[name]):

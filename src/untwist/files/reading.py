@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.boosting.engines.registry import ENGINES
 from untwist.boosting.forest import count_threads
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import UntwistClassifier
 from untwist.data.cells import Reading
 from untwist.data.columns import Category
 from untwist.data.encoding import AcceptedTables, TableEncoder
 from untwist.data.tables import KNOWN_CATEGORIES, Schema
+from untwist.files.estimators import ESTIMATORS
 from untwist.files.layout import (
     LABEL_TYPES,
     MATRIX_ARRAYS,
@@ -40,11 +41,14 @@ from untwist.files.values import (
     read_whole,
     require,
 )
+from untwist.growth import Growth
 from untwist.model import GIVEN_SCORES, Candidate, Choice, FittedModel, Mixture
 from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
-from untwist.settings import choose_engine
+from untwist.pilboost import PILBoostClassifier
+from untwist.predicting import ModelPredictions
+from untwist.settings import choose_engine, choose_recipe_engine
 from untwist.theory.links import LINKS, Link, LogitLink
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
@@ -111,7 +115,7 @@ WHOLE_NUMBERS = {"max_depth", "n_rounds", "n_trees", "min_samples_leaf"}
 SENSELESS = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError, ValueError)
 
 
-def load(path: str | os.PathLike[str]) -> PILBoostClassifier:
+def load(path: str | os.PathLike[str]) -> ModelPredictions:
     """Read a model from a file.
 
     Parameters
@@ -121,7 +125,7 @@ def load(path: str | os.PathLike[str]) -> PILBoostClassifier:
 
     Returns
     -------
-    PILBoostClassifier
+    UntwistClassifier or PILBoostClassifier
         A fitted model that predicts as the saved one did, bit for bit.
 
     Raises
@@ -135,7 +139,7 @@ def load(path: str | os.PathLike[str]) -> PILBoostClassifier:
         raise ValueError(f"{os.fspath(path)}: {error}") from error
 
 
-def loads(content: bytes) -> PILBoostClassifier:
+def loads(content: bytes) -> ModelPredictions:
     """Return the model of a file's bytes.
 
     Parameters
@@ -145,7 +149,7 @@ def loads(content: bytes) -> PILBoostClassifier:
 
     Returns
     -------
-    PILBoostClassifier
+    UntwistClassifier or PILBoostClassifier
         As of `load`.
     """
     about, data = unpack(content)
@@ -172,24 +176,37 @@ def header(content: bytes) -> dict[str, Any]:
     return unpack(content)[0]
 
 
-def _read_classifier(about: Any, arrays: ArrayReader) -> PILBoostClassifier:
-    require(about["model"] == "PILBoostClassifier", "it holds a PILBoostClassifier")
-    known = PILBoostClassifier().get_params(deep=False)
+def _read_classifier(about: Any, arrays: ArrayReader) -> ModelPredictions:
+    kind = ESTIMATORS[read_one_of(about["model"], ESTIMATORS)]
+    known = kind().get_params(deep=False)
     settings = {name: read_value(value) for name, value in about["settings"].items() if name in known}
-    settings |= {"estimator": None, "loss": None, "callbacks": None}
-    # Files that do not tell it are from before rounds of given settings could begin anywhere else.
-    settings.setdefault("init", "zero" if about["choice"] is None else "prior")
-    # The link of a model that was chosen by folds may be another one than the settings ask for.
-    settings["link"] = read_one_of(settings.get("link", about["link"]["kind"]), LINKS)
-    growing_forests = [name for name, engine in ENGINES.items() if engine.grows_forests]
-    engine = settings.get("engine", "auto")
-    require(engine in ["auto", *growing_forests], f"the engine {engine!r:.50} is registered here and grows forests")
+    settings["callbacks"] = None
     count_threads(settings.get("n_jobs"))  # Predictions would refuse what this refuses.
-    classifier = PILBoostClassifier(**settings)
-    parameters = classifier.get_params(deep=False)
-    accepted = choose_engine(parameters).accepted_tables(None, parameters["tree_method"])
+    classifier: ModelPredictions
+    if kind is UntwistClassifier:
+        classifier = UntwistClassifier(**settings)
+        accepted = choose_recipe_engine(classifier.engine).accepted_tables(None, "hist")
+    else:
+        classifier = PILBoostClassifier(
+            **{**settings, "growth": _read_growth(settings), "estimator": None, "loss": None}
+        )
+        accepted = _find_accepted_tables(classifier)
     classifier.model_ = _read_model(about, arrays, accepted)
     return classifier
+
+
+def _read_growth(settings: dict[str, Any]) -> Growth | None:
+    return None if settings.get("growth") is None else Growth(**settings["growth"])
+
+
+def _find_accepted_tables(classifier: PILBoostClassifier) -> AcceptedTables:
+    """Return the tables that a classifier takes, whose link and engine a file may name."""
+    read_one_of(classifier.link, LINKS)
+    growing_forests = [name for name, engine in ENGINES.items() if engine.grows_forests]
+    engine = classifier.engine
+    require(engine in ["auto", *growing_forests], f"the engine {engine!r:.50} is registered here and grows forests")
+    tree_method = "hist" if classifier.growth is None else classifier.growth.tree_method
+    return choose_engine(classifier.get_params(deep=False)).accepted_tables(None, tree_method)
 
 
 def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> FittedModel:
@@ -266,10 +283,9 @@ def _read_columns(about: Any, n_scores: int, accepted: AcceptedTables, arrays: A
     categories = _read_categories(about["categories"], n_features)
     numbers = _read_numbers(about.get("numbers", []), categories, arrays)
     readings = _read_readings(about.get("readings", []), categories, n_features)
-    missing = read_number(about["missing"], low=-LARGEST_NUMBER, high=LARGEST_NUMBER) if "missing" in about else None
     durations = _read_places(about.get("durations", []), n_features)
     truths = _read_places(about["truths"], n_features) if "truths" in about else None
-    schema = Schema(categories, numbers, readings, missing, durations, truths)
+    schema = Schema(categories, numbers, readings, durations, truths)
     kinds: list[Collection[int]] = [durations, truths or set(), schema.dates, categories.keys()]
     require(sum(map(len, kinds)) == len(set().union(*kinds)), "a column holds one kind of values")
     most = max(schema.n_sets.values(), default=0)

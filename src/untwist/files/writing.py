@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from untwist.boosting.ensemble import Ensemble
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import UntwistClassifier
 from untwist.data.encoding import TableEncoder
+from untwist.files.estimators import ESTIMATORS
 from untwist.files.layout import (
     ALIGNMENT,
     ARRAY_TYPES,
@@ -39,6 +40,7 @@ from untwist.noise import NoiseEstimate
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
 from untwist.noise.untwisting import Untwisting
+from untwist.predicting import ModelPredictions
 from untwist.theory.links import Link, LogitLink, find_link_name
 from untwist.theory.losses import AlphaLoss, is_alpha_loss
 from untwist.theory.several_classes import SoftmaxLink
@@ -46,12 +48,12 @@ from untwist.theory.several_classes import SoftmaxLink
 __all__ = ["dumps", "list_settings", "make_plain", "save"]
 
 
-def save(model: PILBoostClassifier, path: str | os.PathLike[str]) -> None:
+def save(model: ModelPredictions, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A fitted model whose weak learners are trees of the compiled engine or of XGBoost.
     path : str or path
         The file. An older one of that name stays as it was until the new one is complete.
@@ -64,12 +66,12 @@ def save(model: PILBoostClassifier, path: str | os.PathLike[str]) -> None:
     write_whole(path, dumps(model))
 
 
-def dumps(model: PILBoostClassifier) -> bytes:
+def dumps(model: ModelPredictions) -> bytes:
     """Return a fitted model as the bytes of a file.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         As for `save`.
 
     Returns
@@ -77,15 +79,18 @@ def dumps(model: PILBoostClassifier) -> bytes:
     bytes
         What `loads` takes.
     """
-    if not isinstance(model, PILBoostClassifier):
-        raise ValueError(f"only a PILBoostClassifier can be written to a model file, got a {type(model).__name__}")
+    kind = next((name for name, one in ESTIMATORS.items() if isinstance(model, one)), None)
+    if kind is None:
+        raise ValueError(
+            f"only {' and '.join(ESTIMATORS)} can be written to a model file, got a {type(model).__name__}"
+        )
     check_is_fitted(model, "model_")
     fitted = model.model_  # Another thread may fit the classifier meanwhile.
     if any(ensemble.forest is None for ensemble in fitted.ensembles):
         raise ValueError("only forests can be written to a file: this model has weak learners of another kind")
     arrays = _ArrayWriter()
     header = {
-        "model": "PILBoostClassifier",
+        "model": kind,
         "untwist": importlib.metadata.version("untwist"),
         "settings": {name: make_plain(name, value) for name, value in list_settings(model).items()},
         **_describe_model(fitted, arrays),
@@ -98,7 +103,7 @@ def _choose_version(model: FittedModel) -> int:
     """Return the first version of the format that can hold a model."""
     has_start = any(ensemble.start for ensemble in model.ensembles)
     tells_more = model.has_twins or model.init == GIVEN_SCORES
-    if has_start or tells_more or model.encoder.schema.missing is not None:
+    if has_start or tells_more:
         return VERSION
     if model.encoder.schema.readings:
         return FIFTH_VERSION
@@ -113,7 +118,7 @@ def _choose_version(model: FittedModel) -> int:
     return SECOND_VERSION if is_shared or is_mixed or isinstance(model.noise, MatrixUntwisting) else FIRST_VERSION
 
 
-def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
+def list_settings(model: ModelPredictions) -> dict[str, Any]:
     """Return the arguments of the constructor as a file holds them.
 
     Functions, folds of one's own and generators of random numbers stay behind. The alpha-loss, given as a loss, is its
@@ -121,7 +126,7 @@ def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A classifier, fitted or not.
 
     Returns
@@ -131,12 +136,16 @@ def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
     """
     settings: dict[str, Any] = model.get_params(deep=False)
     settings["callbacks"] = None
-    if not isinstance(settings["cv"], (int, np.integer)):
-        settings["cv"] = None  # Splits are of the rows of this fit.
-    if not isinstance(settings["eval_metric"], str):
-        settings["eval_metric"] = None
     if not isinstance(settings["random_state"], (int, np.integer)):
         settings["random_state"] = None
+    if isinstance(model, UntwistClassifier):
+        if not isinstance(settings["cv"], (int, np.integer)):
+            settings["cv"] = None  # Splits are of the rows of this fit.
+        return settings
+    if not isinstance(settings["eval_metric"], str):
+        settings["eval_metric"] = None
+    if settings["growth"] is not None:
+        settings["growth"] = settings["growth"].get_params()
     if is_alpha_loss(settings["loss"]):
         settings["alpha"] = settings["loss"].alpha
         settings["loss"] = None
@@ -206,7 +215,6 @@ def _describe_columns(encoder: TableEncoder, arrays: _ArrayWriter) -> dict[str, 
         "categories": [[column, make_plain("a category", list(known))] for column, known in categories],
         **({"numbers": numbers} if numbers else {}),
         **({"readings": readings} if readings else {}),
-        **({} if encoder.schema.missing is None else {"missing": encoder.schema.missing}),
         **({} if encoder.other_names is None else {"other_names": list(encoder.other_names)}),
         **({"durations": sorted(encoder.schema.durations)} if encoder.schema.durations else {}),
         **({} if encoder.schema.truths is None else {"truths": sorted(encoder.schema.truths)}),

@@ -52,8 +52,7 @@ class CompiledEngine(Engine):
     name: ClassVar[str] = "compiled"
     boosts_jointly: ClassVar[bool] = True
     known_settings: ClassVar[frozenset[str]] = frozenset(
-        {"l2_regularization", "subsample", "max_features", "extra_trees", "max_bins", "min_samples_leaf"}
-        | COLUMN_SETTINGS
+        {"l2", "subsample", "max_features", "extra_trees", "max_bins", "min_samples_leaf"} | COLUMN_SETTINGS
     )
 
     def check_loss(self, loss: Loss) -> None:

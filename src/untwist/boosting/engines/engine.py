@@ -19,7 +19,7 @@ from untwist.data.workers import Workers, solo
 from untwist.theory.links import LINKS, Link
 from untwist.theory.losses import Loss
 
-__all__ = ["COLUMN_SETTINGS", "DEEPEST", "Booster", "Dataset", "Engine", "EngineOptions", "Growth", "Rows", "Task"]
+__all__ = ["COLUMN_SETTINGS", "DEEPEST", "Booster", "Dataset", "Engine", "EngineOptions", "Rows", "Task", "TreeGrowth"]
 
 #: Settings that say something of single columns, which trees of any kind may heed.
 COLUMN_SETTINGS = frozenset({"monotonic_cst", "interaction_cst", "feature_weights"})
@@ -29,7 +29,7 @@ DEEPEST = 60
 
 
 @dataclass(frozen=True)
-class Growth:
+class TreeGrowth:
     """How trees grow.
 
     The parameters are those of `PILBoostClassifier`; `l2` and `min_samples_leaf` count in rows.
@@ -76,7 +76,7 @@ class Growth:
 class EngineOptions:
     """What an engine is told before it sees any rows; the parameters are those of `PILBoostClassifier`."""
 
-    growth: Growth = field(default_factory=Growth)
+    growth: TreeGrowth = field(default_factory=TreeGrowth)
     max_bins: int = 255
     tree_method: str = "hist"
     device: str = "cpu"
@@ -122,7 +122,7 @@ class Task:
         The link, and with it the loss, to boost.
     step_size : float
         The coefficient of a hypothesis is step_size * edge, as in the paper, or with `by_edge=False` step_size itself.
-    growth : Growth
+    growth : TreeGrowth
         How trees grow.
     positive_class : int or None
         The class to tell from the others; None for a booster of all classes together.
@@ -143,7 +143,7 @@ class Task:
 
     link: Link
     step_size: float
-    growth: Growth
+    growth: TreeGrowth
     by_edge: bool = True
     positive_class: int | None = 1
     weight: Array | None = None

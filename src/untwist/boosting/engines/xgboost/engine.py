@@ -28,7 +28,7 @@ class XGBoostEngine(Engine):
     joins_workers: ClassVar[bool] = True
     known_links: ClassVar[frozenset[str]] = frozenset({"clipped", "exact"})
     known_settings: ClassVar[frozenset[str]] = frozenset(
-        {"l2_regularization", "subsample", "max_features", "max_bins", "tree_method", "device"} | COLUMN_SETTINGS
+        {"l2", "subsample", "max_features", "max_bins", "tree_method", "device"} | COLUMN_SETTINGS
     )
 
     def check_settings(self, settings: EngineOptions) -> None:

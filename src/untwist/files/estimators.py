@@ -1,0 +1,13 @@
+"""The estimators that a model file may hold, by the name that its header gives them."""
+
+from __future__ import annotations
+
+from untwist.classifier import UntwistClassifier
+from untwist.pilboost import PILBoostClassifier
+
+__all__ = ["ESTIMATORS"]
+
+ESTIMATORS: dict[str, type[UntwistClassifier | PILBoostClassifier]] = {
+    "UntwistClassifier": UntwistClassifier,
+    "PILBoostClassifier": PILBoostClassifier,
+}
