@@ -97,11 +97,11 @@ print(f"wrong labels: {np.sum(labels != truth)} before the review, {np.sum(clean
 # %%
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 
 scores = {}
 for name, y_train in (("as given", labels), ("cleaned", cleaned)):
-    for classifier in (HistGradientBoostingClassifier(random_state=0), PILBoostClassifier(random_state=0)):
+    for classifier in (HistGradientBoostingClassifier(random_state=0), UntwistClassifier(random_state=0)):
         scores[type(classifier).__name__, name] = classifier.fit(table, y_train).score(table_test, truth_test)
 for (model_name, name), score in scores.items():
     print(f"{model_name:<32} labels {name:<8}  right on test rows: {score:.1%}")

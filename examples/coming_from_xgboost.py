@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 from xgboost import XGBClassifier
 
-from untwist import PILBoostClassifier
+from untwist import Growth, PILBoostClassifier, UntwistClassifier
 from untwist.twisters import ClassNoise
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
@@ -25,7 +25,7 @@ X, X_test, y, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
 _, y_noisy, _ = ClassNoise(0.25).twist(X, y, rng=0)
 
 before = XGBClassifier().fit(X, y_noisy)
-after = PILBoostClassifier(random_state=0).fit(X, y_noisy)
+after = UntwistClassifier(random_state=0).fit(X, y_noisy)
 for name, model in (("XGBoost", before), ("untwist", after)):
     print(f"{name}: right on {model.score(X_test, y_test):.1%} of the test rows")
 
@@ -46,7 +46,7 @@ def fit_stopped_xgboost(X, y):
 
 shares = np.array([0.0, 0.1, 0.2, 0.3, 0.4])
 contestants = {
-    "untwist, as it comes": lambda X, y: PILBoostClassifier(random_state=0).fit(X, y),
+    "untwist, as it comes": lambda X, y: UntwistClassifier(random_state=0).fit(X, y),
     "XGBoost, stopped early": fit_stopped_xgboost,
     "XGBoost, as it comes": lambda X, y: XGBClassifier().fit(X, y),
 }
@@ -92,11 +92,9 @@ given = PILBoostClassifier(
     n_estimators=500,
     max_depth=4,
     learning_rate=0.1,
-    l2_regularization=1.0,  # XGBoost's reg_lambda
-    subsample=0.8,
-    max_features=0.8,  # XGBoost's colsample_bytree
     early_stopping=True,
     random_state=0,
+    growth=Growth(l2=1.0, subsample=0.8, max_features=0.8),
 ).fit(X_fit, y_fit, X_val=X_val, y_val=y_val)
 print(f"{given.n_iter_} rounds kept, right on test rows: {given.score(X_test, y_test):.1%}")
 

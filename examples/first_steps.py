@@ -29,9 +29,9 @@ print(f"{len(flipped)} of {len(labels)} training labels are wrong; those of the 
 # %%
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 
-model = PILBoostClassifier(random_state=0).fit(X, labels)
+model = UntwistClassifier(random_state=0).fit(X, labels)
 believer = HistGradientBoostingClassifier(random_state=0).fit(X, labels)
 print(f"right on test rows: untwist {model.score(X_test, truth_test):.1%}, ", end="")
 print(f"gradient boosting {believer.score(X_test, truth_test):.1%}")

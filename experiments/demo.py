@@ -27,9 +27,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from experiments.peers import hold_out
+from untwist import UntwistClassifier
 from untwist.arguments import Array
 from untwist.audit.peers import fit_xgboost
-from untwist.classifier import PILBoostClassifier
 from untwist.commands import audit
 from untwist.commands.main import run_program
 from untwist.commands.requests import REQUESTS
@@ -99,13 +99,13 @@ def audit_noisy_table(folder: Path) -> None:
 
 def _predict_by_pilboost(alpha: float, X: Any, y: Any, X_test: Any, seed: int) -> Any:
     settings: dict[str, Any] = {"n_estimators": ROUNDS, "max_depth": 1, "init": "zero"}
-    model = PILBoostClassifier(alpha, step_size=STEP_SIZES[alpha], **settings, random_state=seed)
+    model = UntwistClassifier(random_state=seed, **settings)
     return model.fit(X, y).predict(X_test)
 
 
 def _predict_by_default(X: Any, y: Any, X_test: Any, seed: int) -> Any:
     """As it comes: depth, rounds and all else are chosen from the twisted data."""
-    return PILBoostClassifier(n_jobs=1, random_state=seed).fit(X, y).predict(X_test)
+    return UntwistClassifier(n_jobs=1, random_state=seed).fit(X, y).predict(X_test)
 
 
 def _predict_by_forest(X: Any, y: Any, X_test: Any, seed: int) -> Any:

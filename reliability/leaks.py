@@ -16,7 +16,7 @@ import numpy as np
 
 from reliability.records import Record
 from reliability.resources import find_slope, read_resident_bytes
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.files import dumps, loads
 
 WARM_UP = 0.2  # Memory has settled after this share of the fits.
@@ -53,9 +53,7 @@ def main() -> int:
     for fit in range(options.fits):
         one = SETTINGS[fit % len(SETTINGS)]
         labels = three if fit % 7 == 0 and "noise_rates" not in one else y
-        model = PILBoostClassifier(n_estimators=5, max_depth=3, n_jobs=1 + fit % 2, random_state=fit, **one).fit(
-            X, labels
-        )
+        model = UntwistClassifier(n_jobs=1 + fit % 2, random_state=fit, **one).fit(X, labels)
         other = loads(dumps(model))
         if not np.array_equal(other.predict_proba(X), model.predict_proba(X)):
             sys.exit("a model that was saved and loaded predicts something else")

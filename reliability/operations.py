@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels, read_decisions, write_decisions
 from untwist.audit.issues import find_data_issues
 from untwist.batches import Batches
@@ -143,7 +143,7 @@ def go_on_from_earlier_rounds(rng: np.random.Generator) -> None:
     settings = {"alpha": 2.0, "max_depth": 3, "random_state": 0}
     model = PILBoostClassifier(n_estimators=3, warm_start=True, **settings).fit(sample.X, sample.y)
     model.set_params(n_estimators=8).fit(sample.X, sample.y)
-    at_once = PILBoostClassifier(n_estimators=8, **settings).fit(sample.X, sample.y)
+    at_once = UntwistClassifier(**settings).fit(sample.X, sample.y)
     check_same(model.predict_proba(sample.X), at_once.predict_proba(sample.X), "a warm start goes on where it was")
 
 
@@ -168,9 +168,9 @@ def refuse_what_is_wrong(rng: np.random.Generator) -> None:
     lost[3] = None
     model = PILBoostClassifier(**sample.draw_settings()).fit(sample.X, sample.y)
     wrong: list[Callable[[], Any]] = [
-        lambda: PILBoostClassifier(alpha=0.0).fit(sample.X, sample.y),
-        lambda: PILBoostClassifier().fit(sample.X, lost),
-        lambda: PILBoostClassifier().fit(sample.X, sample.y[:-1]),
+        lambda: UntwistClassifier().fit(sample.X, sample.y),
+        lambda: UntwistClassifier().fit(sample.X, lost),
+        lambda: UntwistClassifier().fit(sample.X, sample.y[:-1]),
         lambda: model.predict(sample.X[["a", "b"]]),
         lambda: loads(dumps(model)[:-40]),
         lambda: loads(b"no model"),
@@ -273,7 +273,7 @@ def interrupt_a_fit(rng: np.random.Generator) -> None:
     """Press Ctrl-C during a fit: it leaves the rounds so far, and the next fit knows nothing of it."""
     sample = draw_sample(rng, n_classes=2)
     settings = {"alpha": 1.05, "max_depth": 2, "random_state": 0}
-    model = PILBoostClassifier(n_estimators=1_000_000, **settings)
+    model = UntwistClassifier(**settings)
     heard = False
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(float(rng.uniform(0.0, SECONDS_TO_INTERRUPT)), os.kill, (os.getpid(), signal.SIGINT))
@@ -289,7 +289,7 @@ def interrupt_a_fit(rng: np.random.Generator) -> None:
         signal.signal(signal.SIGINT, before)
     check(heard, "a fit hears of Ctrl-C")
     if hasattr(model, "model_") and model.n_iter_ <= 100:  # More rounds would take long to make again.
-        again = PILBoostClassifier(n_estimators=model.n_iter_, **settings).fit(sample.X, sample.y)
+        again = UntwistClassifier(**settings).fit(sample.X, sample.y)
         check_same(model.predict_proba(sample.X), again.predict_proba(sample.X), "Ctrl-C leaves the rounds so far")
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from experiments import results
 from experiments.arena.rows import BINS, ArenaRow
 from reliability.fuzz_models import use_everywhere
-from untwist import PILBoostClassifier, _core, files
+from untwist import PILBoostClassifier, UntwistClassifier, _core, files
 from untwist.commands import blocks, columns, kinds, sheets
 from untwist.data import batches
 from untwist.files.decisions import HEADER, format_decisions, format_line, parse_decisions
@@ -247,7 +247,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         if len(ready.y) > 200 or ready.X.shape[1] > 20:
             return
         try:
-            model = PILBoostClassifier(2.0, n_estimators=2, max_depth=2, n_jobs=1).fit(ready.X, ready.y)
+            model = PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=2, n_jobs=1).fit(ready.X, ready.y)
         except ValueError as error:
             assert str(error), "no words"
             return
@@ -571,10 +571,10 @@ def _make_models() -> list[bytes]:
     small = {"n_estimators": 2, "max_depth": 2, "n_jobs": 1, "random_state": 0}
     two, three = (np.arange(40) % 7 > 3).astype(int), np.arange(40) % 3
     fitted = [
-        PILBoostClassifier(2.0, **small).fit(X, two),
-        PILBoostClassifier(-2.0, link="exact", categorical_features=[1], **small).fit(X, np.array(["no", "yes"])[two]),
-        PILBoostClassifier(1.1, noise_rates=(0.1, 0.2), **small).fit(X, two > 0),
-        PILBoostClassifier(4.0, **small).fit(X, three),
+        UntwistClassifier(**small).fit(X, two),
+        UntwistClassifier(categorical_features=[1], **small).fit(X, np.array(["no", "yes"])[two]),
+        UntwistClassifier(noise=(0.1, 0.2), **small).fit(X, two > 0),
+        UntwistClassifier(**small).fit(X, three),
     ]
     return [files.dumps(model)[:-CHECKSUM] for model in fitted]
 

@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from helpers.patience import PATIENCE
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.blas import use_one_blas_thread
 
 
@@ -83,7 +83,7 @@ def test_fits_in_several_threads_leave_the_number_as_it_was():
     X, y = rng.normal(size=(150, 3)), rng.integers(0, 3, 150)
 
     def fit(labels):
-        PILBoostClassifier(n_jobs=2, random_state=0).fit(X, labels)
+        UntwistClassifier(n_jobs=2, random_state=0).fit(X, labels)
 
     for _ in range(2):
         threads = [threading.Thread(target=fit, args=(labels,)) for labels in (y, y > 0, y, y > 1)]
@@ -112,7 +112,7 @@ def test_a_fit_leaves_the_number_as_it_was():
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     seen = []
     settings = {"alpha": 2.0, "n_estimators": 2}
-    PILBoostClassifier(**settings, callbacks=[lambda report: seen.append(set(list_threads()))]).fit(X, y)
+    UntwistClassifier(callbacks=[lambda report: seen.append(set(list_threads()))], **settings).fit(X, y)
     assert seen
     assert set.union(*seen) == {1}
     assert set(list_threads()) == {3}

@@ -10,7 +10,7 @@ from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from untwist import PILBoostClassifier, display
+from untwist import PILBoostClassifier, UntwistClassifier, display
 from untwist.audit import audit_labels
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.untwisting import Untwisting
@@ -136,14 +136,14 @@ def test_the_classifier_adds_to_the_diagram(shop):
     assert model.noise_.write_html(model.classes_) in bundle["text/html"]
     with config_context(display="text"):
         assert model._repr_mimebundle_() == {"text/plain": repr(model)}
-    unfitted = PILBoostClassifier()._repr_mimebundle_()["text/html"]
+    unfitted = UntwistClassifier()._repr_mimebundle_()["text/html"]
     assert "What was chosen" not in unfitted
     assert "PILBoostClassifier" in make_pipeline(StandardScaler(), model)._repr_html_()
 
 
 def test_a_classifier_with_given_settings_has_nothing_chosen(shop):
     X = np.arange(20.0)[:, None]
-    model = PILBoostClassifier(2.0, n_estimators=2, max_depth=1).fit(X, X[:, 0] > 9)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=1).fit(X, X[:, 0] > 9)
     assert model._repr_html_().startswith("<style")
     assert "What was chosen" not in model._repr_html_()
 

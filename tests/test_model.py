@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit, logit
 
 from helpers.sourced_rows import draw_sourced_rows
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.classifier import find_model
 from untwist.data.sources import LabelSources
 from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG
@@ -32,7 +32,7 @@ def flipped():
 
 @pytest.fixture(scope="module")
 def classifier(flipped):
-    return PILBoostClassifier(random_state=0).fit(*flipped)
+    return UntwistClassifier(random_state=0).fit(*flipped)
 
 
 def test_a_model_is_immutable_and_compares_by_identity(classifier):
@@ -58,7 +58,7 @@ def test_attributes_of_the_classifier_are_views_of_the_model(classifier, flipped
 
 
 def test_an_unfitted_classifier_has_no_attributes_and_no_model():
-    unfitted = PILBoostClassifier()
+    unfitted = UntwistClassifier()
     for name in ("model_", "classes_", "alpha_", "choice_", "oof_proba_", "n_features_in_"):
         assert not hasattr(unfitted, name)
     with pytest.raises(ValueError, match="not fitted yet"):
@@ -69,7 +69,7 @@ def test_an_unfitted_classifier_has_no_attributes_and_no_model():
 
 def test_a_fit_that_fails_leaves_the_model_before_it(flipped):
     X, y = flipped
-    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2).fit(X, y)
     before = model.model_
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(X, y[:-1])
@@ -106,7 +106,7 @@ def test_near_twins_leave_no_share_of_wrong_labels_to_tell(classifier, flipped):
     assert fooled.unreliable_words == SOME_WRONG
     assert SOME_WRONG in repr(fooled)
     assert replace(fooled, noise=None).unreliable_words == NOTHING_KNOWN
-    told = PILBoostClassifier(alpha=1.1, n_estimators=3, noise_rates=(0.1, 0.2)).fit(*flipped).model_
+    told = UntwistClassifier(noise=(0.1, 0.2)).fit(*flipped).model_
     assert replace(told, has_twins=True).unreliable_words == ""
 
 
@@ -133,7 +133,7 @@ def estimate_of_three():
 @pytest.fixture(scope="module")
 def sourced(few_components):
     X, y, source, _ = draw_sourced_rows()
-    return PILBoostClassifier(random_state=0).fit(X, y, source=source)
+    return UntwistClassifier(random_state=0).fit(X, y, source=source)
 
 
 def doubt(classifier, *, found, stands_out):
@@ -208,7 +208,7 @@ def test_the_posterior_of_labels_knows_no_class_weights(flipped, settings):
 
 
 def test_the_posterior_of_labels_is_the_mean_over_each_item(flipped):
-    model = PILBoostClassifier(random_state=0).fit(*flipped).model_
+    model = UntwistClassifier(random_state=0).fit(*flipped).model_
     items = np.random.default_rng(0).integers(0, 150, 400)
     sources = LabelSources(np.array(["a"]), np.zeros(400, dtype=np.intp), np.unique(items, return_inverse=True)[1])
     averaged = replace(model, out_of_fold=replace(model.out_of_fold, sources=sources)).out_of_fold_posterior_of_labels()

@@ -32,7 +32,7 @@ def close_figures():
 def given():
     """A model of given settings, which knows no noise and has no rows set aside."""
     X = np.arange(40.0)[:, None]
-    return PILBoostClassifier(2.0, n_estimators=3, max_depth=1).fit(X, np.arange(40) > 19)
+    return PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=1).fit(X, np.arange(40) > 19)
 
 
 @pytest.mark.parametrize("name", ["shop", "three", "clean"])
@@ -96,7 +96,7 @@ def test_the_noise_posterior_of_several_classes_has_shares_and_intervals(three):
 
 def test_rates_that_were_given_are_drawn_as_given():
     X = np.arange(40.0)[:, None]
-    two = PILBoostClassifier(2.0, n_estimators=3, max_depth=1, noise_rates=(0.1, 0.2)).fit(X, np.arange(40) > 19)
+    two = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=1).fit(X, np.arange(40) > 19)
     axes = plot.plot_noise_posterior(two)
     assert axes.get_title() == "Noise, as given"
     assert [line.get_xdata()[0] for line in axes.get_lines()] == pytest.approx([10, 20])
@@ -108,7 +108,7 @@ def test_the_matrix_has_its_numbers_and_no_formulas(shop, three):
         assert [float(text.get_text()) for text in axes.texts] == pytest.approx(100 * audit.matrix.ravel(), abs=0.051)
     X = np.arange(40.0)[:, None]
     names = np.array(["$\\bad{$", "x" * 200])[(np.arange(40) > 19).astype(int)]
-    odd = PILBoostClassifier(2.0, n_estimators=3, max_depth=1, noise_rates=(0.1, 0.2)).fit(X, names)
+    odd = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=1).fit(X, names)
     axes = plot.plot_transition_matrix(odd)
     axes.figure.canvas.draw()
     assert max(len(label.get_text()) for label in axes.get_xticklabels()) < 40

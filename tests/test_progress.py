@@ -174,9 +174,9 @@ def test_the_shell_of_a_terminal_is_no_notebook(monkeypatch):
 def test_verbose_fits_and_audits_show_a_bar_in_a_notebook(notebook, capsys):
     X = np.random.default_rng(0).normal(size=(300, 3))
     y = X[:, 0] > np.random.default_rng(1).normal(size=300)
-    PILBoostClassifier(2.0, n_estimators=30, max_depth=2).fit(X, y)
+    PILBoostClassifier(alpha=2.0, n_estimators=30, max_depth=2).fit(X, y)
     assert notebook.shown == []
-    PILBoostClassifier(2.0, n_estimators=30, max_depth=2, verbose=10).fit(X, y)
+    PILBoostClassifier(alpha=2.0, n_estimators=30, max_depth=2, verbose=10).fit(X, y)
     assert notebook.shown[-1].count("round ") == 3
     audit = audit_labels(X, y, verbose=1)
     lines = [str(one) for one in audit.model.choice_.tried]

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.losses import AlphaLoss, FocalLoss
 from untwist.settings import ALPHAS, DEPTHS, ENGINE_SPECIFIC_DEFAULTS, resolve
 
 
 def resolve_classifier(*args, seed=None, **settings):
-    return resolve(PILBoostClassifier(*args, **settings).get_params(deep=False), seed=seed)
+    return resolve(UntwistClassifier(**settings).get_params(deep=False), seed=seed)
 
 
 def test_the_default_leaves_alpha_depth_and_rounds_to_the_data():
@@ -61,7 +61,7 @@ def test_a_model_of_the_alpha_loss_is_that_of_its_alpha():
     X = rng.normal(size=(200, 3))
     y = (X[:, 0] > 0).astype(int)
     by_loss = PILBoostClassifier(loss=AlphaLoss(3.0), n_estimators=10, max_depth=2, random_state=0).fit(X, y)
-    by_alpha = PILBoostClassifier(3.0, n_estimators=10, max_depth=2, random_state=0).fit(X, y)
+    by_alpha = PILBoostClassifier(alpha=3.0, n_estimators=10, max_depth=2, random_state=0).fit(X, y)
     assert by_loss.forest_ is not None
     assert by_loss.alpha_ == 3.0
     assert np.array_equal(by_loss.decision_function(X), by_alpha.decision_function(X))
@@ -157,7 +157,7 @@ def test_a_setting_that_plays_no_part_in_the_engine_is_refused(engine, setting):
 
 
 def test_the_defaults_of_engine_settings_are_those_of_the_classifier():
-    parameters = PILBoostClassifier().get_params()
+    parameters = UntwistClassifier().get_params()
     assert {name: parameters[name] for name in ENGINE_SPECIFIC_DEFAULTS} == ENGINE_SPECIFIC_DEFAULTS
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from helpers.sourced_rows import draw_sourced_rows
-from untwist import PILBoostClassifier, training_data
+from untwist import PILBoostClassifier, UntwistClassifier, training_data
 from untwist.data.workers import Workers, solo
 from untwist.noise.paper import menon
 from untwist.settings import resolve
@@ -39,7 +39,7 @@ def table():
 
 def collect(table, *args, validation=None, weighted=True, sources=None, **settings):
     X, y, weight = table
-    parameters = PILBoostClassifier(*args, random_state=0, **settings).get_params(deep=False)
+    parameters = UntwistClassifier(random_state=0, **settings).get_params(deep=False)
     return TrainingData.collect(resolve(parameters), X, y, weight if weighted else None, validation, sources=sources)
 
 
@@ -272,7 +272,7 @@ def test_given_scores_turn_with_a_negative_alpha_and_take_the_place_of_the_prior
     X, y, _ = table
     scores = np.linspace(-1.0, 1.0, 120)
     for alpha, sign in [(2.0, 1.0), (-2.0, -1.0)]:
-        settings = resolve(PILBoostClassifier(alpha, n_estimators=2, max_depth=2).get_params(deep=False))
+        settings = resolve(PILBoostClassifier(alpha=alpha, n_estimators=2, max_depth=2).get_params(deep=False))
         data = TrainingData.collect(settings, X, y, init_scores=InitScores(scores))
         link = settings.make_link(alpha)
         np.testing.assert_array_equal(data.find_given_scores(link, 0), sign * scores)
@@ -407,11 +407,11 @@ def test_rows_are_refused_that_nothing_can_be_told_of(table):
 
 def test_reviewed_rows_and_folds_that_judge_some_rows_only_are_refused_together(table):
     X, y, weight = table
-    half = resolve(PILBoostClassifier(cv=[(np.arange(60), np.arange(60, 120))]).get_params(deep=False))
+    half = resolve(UntwistClassifier(cv=[(np.arange(60), np.arange(60, 120))]).get_params(deep=False))
     TrainingData.collect(half, X, y, weight)
     with pytest.raises(ValueError, match="reviewed must be None with a cv that does not judge every row"):
         TrainingData.collect(half, X, y, weight, has_review=True)
-    plain = resolve(PILBoostClassifier().get_params(deep=False))
+    plain = resolve(UntwistClassifier().get_params(deep=False))
     with pytest.raises(ValueError, match="reviewed must be None with source"):
         TrainingData.collect(plain, X, y, weight, sources=SourceColumns(y), has_review=True)
 
@@ -429,14 +429,14 @@ def test_every_fold_of_groups_or_of_ones_own_must_train_on_all_classes(table):
 
 
 def go_on(table, previous, **settings):
-    parameters = PILBoostClassifier(2.0, n_estimators=2, max_depth=2, random_state=0, **settings)
+    parameters = PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=2, random_state=0, **settings)
     X, y, weight = table
     return TrainingData.collect(resolve(parameters.get_params(deep=False)), X, y, weight, previous=previous)
 
 
 def test_a_warm_start_takes_rows_like_those_of_the_model_before(table):
     X, y, weight = table
-    first = PILBoostClassifier(2.0, n_estimators=2, max_depth=2).fit(X, y).model_
+    first = PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=2).fit(X, y).model_
     data = go_on((X[:50], y[:50], weight[:50]), first)
     assert data.encoder is first.encoder
     np.testing.assert_array_equal(data.classes, first.classes)
@@ -455,7 +455,7 @@ def test_what_stands_for_a_missing_value_is_that_of_the_first_fit(table):
     X = np.where(np.arange(120)[:, None] % 7 == 0, -9.0, X)
     for missing, kept in ((np.nan, None), (-9.0, -9.0)):
         settings = {"n_estimators": 2, "max_depth": 2, "missing": missing}
-        first = PILBoostClassifier(2.0, **settings).fit(X, y).model_
+        first = UntwistClassifier(**settings).fit(X, y).model_
         assert first.encoder.schema.missing == kept  # NaN always is a missing value.
         data = collect((X, y, weight), 2.0, **settings)
         assert np.isnan(data.rows.X[::7]).all() == (missing == -9.0)
@@ -469,7 +469,7 @@ def test_a_warm_start_of_several_classes_takes_no_column_of_many_categories(code
     settings = {"categorical_features": [1], "n_estimators": 2, "max_depth": 2}
     for n_classes in (2, 3):
         labels = y if n_classes == 2 else np.arange(600) % 3
-        first = PILBoostClassifier(2.0, **settings).fit(X, labels).model_
+        first = UntwistClassifier(**settings).fit(X, labels).model_
         if n_classes == 2:
             assert go_on((X, labels, weight), first, categorical_features=[1]).coding is not None
             continue

@@ -21,9 +21,9 @@ from sklearn.metrics import roc_auc_score
 from experiments.peers import PEERS, XGBOOST, Contiguous, Peer, find_version, fit_cleanlab, predict_unseen, search
 from experiments.protocol import SOURCE
 from experiments.robust_focal_loss import RobustFocalLoss
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.arguments import Array
 from untwist.audit.peers import HeldOut, fit_xgboost
-from untwist.classifier import PILBoostClassifier
 from untwist.noise import Untwisting, estimate_noise
 from untwist.noise.rates import POSTERIOR_FLOOR
 
@@ -98,7 +98,7 @@ class _WithoutSource:
 
 
 def _fit_untwist(X: Any, y: Any, seed: int) -> Model:
-    model = PILBoostClassifier(n_jobs=1, random_state=seed)
+    model = UntwistClassifier(n_jobs=1, random_state=seed)
     if SOURCE in getattr(X, "columns", ()):
         return _WithoutSource(model.fit(X.drop(columns=SOURCE), y, source=X[SOURCE]))
     return model.fit(X, y)

@@ -21,7 +21,7 @@ from experiments.peers import hold_out
 from experiments.protocol import TWISTS, applies, split
 from experiments.runner import record
 from experiments.tables import TextTable
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist import settings as untwist_settings
 from untwist.automatic import mixture, randomised, search
 from untwist.automatic.mixture import find_mixture_weights
@@ -68,7 +68,7 @@ def ignore_boosted_trees(members: Any, labels: Any, weight: Any) -> Any:
 def fit_without_averaging(X: Any, y: Any, seed: int) -> Any:
     """Fit one model that stops early on a fifth of the rows."""
     X_train, y_train, held_out = hold_out(X, y, seed)
-    model = PILBoostClassifier(n_jobs=1, random_state=seed)
+    model = UntwistClassifier(n_jobs=1, random_state=seed)
     return model.fit(X_train, y_train, X_val=held_out.X, y_val=held_out.y)
 
 

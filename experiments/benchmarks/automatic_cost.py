@@ -36,7 +36,7 @@ from experiments.benchmarks.speed import (
 from experiments.peers import PEERS, find_version, give_threads, search
 from experiments.results import Writer
 from experiments.tables import TextTable
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.commands.main import run_program
 from untwist.twisters import ClassNoise
 
@@ -54,8 +54,8 @@ COLUMNS = ["rows", "method", "threads", "seconds", "predict_seconds", "accuracy"
 
 OURS, PEER = "default", "xgboost"
 METHODS: dict[str, Callable[[Any, Any, int], Any]] = {
-    OURS: lambda X, y, threads: PILBoostClassifier(n_jobs=threads, random_state=0).fit(X, y),
-    "boosted": lambda X, y, threads: PILBoostClassifier(families="boosted", n_jobs=threads, random_state=0).fit(X, y),
+    OURS: lambda X, y, threads: UntwistClassifier(n_jobs=threads, random_state=0).fit(X, y),
+    "boosted": lambda X, y, threads: UntwistClassifier(n_jobs=threads, random_state=0).fit(X, y),
     PEER: lambda X, y, threads: search(give_threads(PEERS["xgboost"], threads), X, y, 0)[0],
 }
 

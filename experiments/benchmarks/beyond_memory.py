@@ -72,7 +72,7 @@ def train_untwist(path: Path, rounds: int, depth: int, threads: int) -> tuple[di
     table = Batches(path)
     labels = table.column(LABEL)
     read = time.perf_counter()
-    model = PILBoostClassifier(2.0, learning_rate=0.2, n_estimators=rounds, max_depth=depth, n_jobs=threads)
+    model = PILBoostClassifier(alpha=2.0, learning_rate=0.2, n_estimators=rounds, max_depth=depth, n_jobs=threads)
     model.set_params(callbacks=[lambda _: times.append(time.perf_counter())])
     model.fit(table.drop(LABEL), labels)
     end = time.perf_counter()

@@ -22,7 +22,7 @@ from experiments.peers import PEERS, search
 from experiments.protocol import Split, make_rng, split
 from experiments.runner import record
 from experiments.tables import TextTable
-from untwist import PILBoostClassifier, training_data
+from untwist import PILBoostClassifier, UntwistClassifier, training_data
 from untwist.data import tables
 
 COLUMNS = ["data", "twist", "seed", "method", "accuracy", "log_loss", "importance"]
@@ -61,7 +61,7 @@ def draw_ids(twist: str, seed: int, n_train: int) -> Split:
 
 def fit_untwist(X: Any, y: Any, seed: int) -> Any:
     """Fit our default."""
-    return PILBoostClassifier(n_jobs=1, random_state=seed).fit(X, y)
+    return UntwistClassifier(n_jobs=1, random_state=seed).fit(X, y)
 
 
 def fit_with_sets(X: Any, y: Any, seed: int) -> Any:

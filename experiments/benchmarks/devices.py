@@ -20,8 +20,8 @@ import numpy as np
 import xgboost
 
 from experiments.results import Writer
-from untwist import PILBoostClassifier
-from untwist.boosting.engines.engine import EngineOptions, TreeGrowth, Rows, Task
+from untwist import PILBoostClassifier, UntwistClassifier
+from untwist.boosting.engines.engine import EngineOptions, Rows, Task, TreeGrowth
 from untwist.boosting.engines.xgboost.booster import XGBoostBooster
 from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
 from untwist.links import ClippedLink, default_step_size
@@ -73,7 +73,7 @@ def time_xgboost(data: XGBoostDataset) -> float:
 def time_fit(X: np.ndarray, y: np.ndarray, engine: dict[str, Any]) -> float:
     """Time a whole fit, from the table to the model."""
     start = time.perf_counter()
-    PILBoostClassifier(2.0, n_estimators=ROUNDS, max_depth=DEPTH, **engine).fit(X, y)
+    PILBoostClassifier(alpha=2.0, n_estimators=ROUNDS, max_depth=DEPTH, **engine).fit(X, y)
     return time.perf_counter() - start
 
 
@@ -138,7 +138,7 @@ def compare_models(case: dict[str, Any]) -> str:
     if settings.pop("missing", False):
         X[rng.random(X.shape) < 0.05] = np.nan
     weight = rng.exponential(size=len(y)) if settings.pop("weighted", False) else None
-    cpu, gpu = (PILBoostClassifier(**settings, device=device).fit(X, y, weight) for device in ("cpu", "cuda"))
+    cpu, gpu = (UntwistClassifier(device=device, **settings).fit(X, y, weight) for device in ("cpu", "cuda"))
     alike = np.array_equal(cpu.forest_.threshold, gpu.forest_.threshold)
     difference = np.abs(cpu.decision_function(X) - gpu.decision_function(X)).max()
     return f"scores differ by {difference:.1g}, thresholds are {'' if alike else 'not '}the same"

@@ -30,7 +30,7 @@ from experiments.peers import fit_catboost, hold_out
 from experiments.protocol import make_rng, split
 from experiments.runner import record
 from experiments.tables import TextTable
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.audit.peers import LEARNING_RATE, PATIENCE, ROUNDS, fit_xgboost
 from untwist.objectives import (
     CatBoostMetric,
@@ -145,7 +145,7 @@ def predict_by_torch(X: Any, y: Any, X_test: Any, seed: int, alpha: float | None
 
 def predict_by_untwist(X: Any, y: Any, X_test: Any, seed: int) -> Any:
     """Predict by our default."""
-    return PILBoostClassifier(n_jobs=1, random_state=seed).fit(X, y).predict_proba(X_test)
+    return UntwistClassifier(n_jobs=1, random_state=seed).fit(X, y).predict_proba(X_test)
 
 
 LIBRARIES = {

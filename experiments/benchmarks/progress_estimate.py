@@ -18,7 +18,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_classificatio
 
 from experiments.datasets import load
 from experiments.results import Writer
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.progress import ProgressLine, use_display
 from untwist.twisters import ClassNoise
 
@@ -65,7 +65,7 @@ def measure(X: Any, y: Any, source: Any, n_jobs: int | None) -> tuple[float, lis
     recorder = Recorder()
     start = time.perf_counter()
     with use_display(recorder):
-        PILBoostClassifier(random_state=0, n_jobs=n_jobs).fit(X, y, source=source)
+        UntwistClassifier(random_state=0, n_jobs=n_jobs).fit(X, y, source=source)
     end = time.perf_counter()
     ratios = []
     for share in SHARES:

@@ -25,7 +25,7 @@ from experiments.benchmarks.speed import THREADS, draw_data, take_turns
 from experiments.results import Writer
 from experiments.tables import TextTable
 from untwist.boosting.engines.compiled import CompiledEngine
-from untwist.boosting.engines.engine import EngineOptions, TreeGrowth, Rows, Task
+from untwist.boosting.engines.engine import EngineOptions, Rows, Task, TreeGrowth
 from untwist.commands.main import run_program
 from untwist.theory.links import ClippedLink
 from untwist.theory.losses import AlphaLoss

@@ -33,7 +33,7 @@ from experiments.peers import compute_log_loss, spread_columns
 from experiments.protocol import Split, applies, apply_twist, make_rng, split
 from experiments.runner import measure, summarise_error, work_alone
 from experiments.tables import TextTable
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.arguments import Array
 from untwist.audit import Decisions, LabelAudit, audit_labels
 from untwist.audit.peers import fit_xgboost
@@ -224,7 +224,7 @@ def follow(job: Job, folder: str | None, max_rows: int) -> list[CurveRow]:
         )
 
     if job.order == ALL:
-        model = PILBoostClassifier(n_jobs=1, random_state=job.seed).fit(clean.X, truth)
+        model = UntwistClassifier(n_jobs=1, random_state=job.seed).fit(clean.X, truth)
         state = state.review(np.arange(len(truth)))
         record(1.0, model.predict_proba(clean.X_test))
         return rows

@@ -19,7 +19,7 @@ import numpy as np
 
 from experiments.benchmarks.stamps import Stamps
 from experiments.results import Writer
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.distributed import local
 
 COLUMNS = 20
@@ -54,7 +54,7 @@ def measure(n_workers: int, X: np.ndarray, y: np.ndarray) -> tuple[float, float]
             stamps = Stamps(f"{folder}/stamps")
             settings: dict[str, Any] = {"n_estimators": rounds, "max_depth": DEPTH, "engine": "xgboost", "n_jobs": 1}
             before = count_loopback()
-            local.fit(PILBoostClassifier(2.0, **settings, callbacks=[stamps]), local.shards(n_workers, X, y))
+            local.fit(UntwistClassifier(callbacks=[stamps], **settings), local.shards(n_workers, X, y))
             sent.append(count_loopback() - before)
             seconds = float(np.median(np.diff(np.loadtxt(stamps.path))))
     return seconds, (sent[1] - sent[0]) / (MANY - FEW)

@@ -23,7 +23,7 @@ from sklearn.model_selection import train_test_split
 from experiments.results import Writer
 from experiments.tables import TextTable
 from untwist.boosting.engines.compiled import CompiledBooster, CompiledDataset
-from untwist.boosting.engines.engine import TreeGrowth, Rows, Task
+from untwist.boosting.engines.engine import Rows, Task, TreeGrowth
 from untwist.boosting.forest import Forest
 from untwist.optional import import_optional
 from untwist.progress import ProgressLine, describe_progress

@@ -24,7 +24,7 @@ from sklearn.model_selection import train_test_split
 from experiments.peers import PEERS, compute_log_loss, give_threads, search
 from experiments.results import Writer
 from experiments.tables import TextTable
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.boosting.forest import count_threads
 from untwist.twisters import BernoulliNoise
 
@@ -64,7 +64,7 @@ def draw_table(n_classes: int, rows: int, columns: int) -> tuple[Any, Any, Any, 
 def time_untwist(X: Any, y: Any, X_test: Any, y_test: Any, threads: int) -> Timing:
     """Time our default."""
     start, processor = time.perf_counter(), time.process_time()
-    model = PILBoostClassifier(n_jobs=threads, random_state=0).fit(X, y)
+    model = UntwistClassifier(n_jobs=threads, random_state=0).fit(X, y)
     seconds, processor = time.perf_counter() - start, time.process_time() - processor
     noise = time.process_time()
     model.model_.estimate_noise()

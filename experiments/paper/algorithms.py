@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from experiments.peers import XGBOOST
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.arguments import Array
 from untwist.audit.peers import HeldOut, fit_lightgbm, fit_xgboost
 from untwist.boosting import algorithm as boosting
 from untwist.boosting.engines.compiled import CompiledBooster, CompiledDataset
-from untwist.boosting.engines.engine import TreeGrowth, Rows, Task
+from untwist.boosting.engines.engine import Rows, Task, TreeGrowth
 from untwist.boosting.forest import Forest, Tree
-from untwist.classifier import PILBoostClassifier
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 from untwist.noise import menon, original_learned, taylor
@@ -105,9 +105,8 @@ class PILBoost:
     def fit(self, lesson: Lesson) -> TrainedAlgorithm:
         """Learn the lesson."""
         model = PILBoostClassifier(
-            self.alpha,
+            alpha=self.alpha,
             step_size=self.step_size,
-            init="zero",
             link=self.link,
             n_estimators=lesson.rounds,
             max_depth=lesson.depth,
@@ -125,7 +124,7 @@ class Untwist:
 
     def fit(self, lesson: Lesson) -> TrainedAlgorithm:
         """Learn the lesson."""
-        model = PILBoostClassifier(n_jobs=1, random_state=lesson.seed).fit(lesson.X, lesson.y)
+        model = UntwistClassifier(n_jobs=1, random_state=lesson.seed).fit(lesson.X, lesson.y)
         return TrainedAlgorithm(model.predict, model.n_iter_, model.feature_importances_, model.alpha_)
 
 

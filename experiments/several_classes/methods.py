@@ -24,9 +24,9 @@ from experiments.peers import (
     spread_columns,
 )
 from experiments.runner import time_fit
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.arguments import Array
 from untwist.audit import audit_labels
-from untwist.classifier import PILBoostClassifier
 
 __all__ = ["AUDITORS", "CONTROLS", "GROUPS", "OURS", "PEER", "RIVALS", "Group", "Labelling", "Outcome"]
 
@@ -116,7 +116,7 @@ class Group:
 
 
 def _judge_untwist(X: Any, y: Labels, X_test: Any, seed: int) -> Iterator[Outcome]:
-    model, seconds = time_fit(lambda: PILBoostClassifier(n_jobs=1, random_state=seed).fit(X, y))
+    model, seconds = time_fit(lambda: UntwistClassifier(n_jobs=1, random_state=seed).fit(X, y))
     audit = audit_labels(X, y, model)
     flagged = np.zeros(len(y), dtype=bool)
     flagged[audit.suspects()] = True
@@ -134,7 +134,7 @@ def _judge_untwist(X: Any, y: Labels, X_test: Any, seed: int) -> Iterator[Outcom
 
 
 def _judge_uncorrected(X: Any, y: Labels, X_test: Any, seed: int) -> Iterator[Outcome]:
-    classifier = PILBoostClassifier(noise_rates=None, n_jobs=1, random_state=seed)
+    classifier = UntwistClassifier(noise=None, n_jobs=1, random_state=seed)
     model, seconds = time_fit(lambda: classifier.fit(X, y))
     yield Outcome("untwist, uncorrected", model.predict_proba(X_test), model.predict(X_test), seconds=seconds)
 

@@ -20,9 +20,9 @@ from experiments.protocol import make_rng
 from experiments.tables import TextTable
 from experiments.trust.parts import Job, Part, write_number
 from experiments.trust.worlds import flip, simulate
+from untwist import UntwistClassifier
 from untwist.arguments import Array
 from untwist.audit import audit_labels
-from untwist.classifier import PILBoostClassifier
 from untwist.noise.rates import estimate_noise
 from untwist.noise.sources import estimate_by_source
 from untwist.noise.transitions import estimate_transitions
@@ -224,7 +224,7 @@ def _answer_cleanlab(votes: Votes, majority: Labels, seed: int) -> Iterator[Answ
     peer = PEERS["xgboost"]
     _, settings = search(peer, votes.X, majority, seed)
     by_peer = predict_unseen(peer, settings, votes.X, majority, seed)
-    by_ours = PILBoostClassifier(n_jobs=1, random_state=seed).fit(votes.X, majority).oof_proba_
+    by_ours = UntwistClassifier(n_jobs=1, random_state=seed).fit(votes.X, majority).oof_proba_
     both = (np.asarray(by_peer), np.asarray(by_ours))
     quiet: dict[str, Any] = {"verbose": False}
     for method, found in [

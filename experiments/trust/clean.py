@@ -33,8 +33,8 @@ from experiments.results import read
 from experiments.several_classes.sets import LEAST_ROWS
 from experiments.tables import TextTable
 from experiments.trust.parts import Job, Part, write_mean, write_number, write_share
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.arguments import Array
-from untwist.classifier import PILBoostClassifier
 from untwist.noise import estimate_noise
 from untwist.noise.posterior import Posterior
 
@@ -178,7 +178,7 @@ def judge(job: Job, folder: str | None) -> list[CleanRow]:
     data, classes, twist, seed, max_rows = job
     table = _load(data, classes, folder)
     part = split(table, twist, seed, max_rows)
-    model = PILBoostClassifier(n_jobs=1, random_state=seed).fit(part.X, part.y)
+    model = UntwistClassifier(n_jobs=1, random_state=seed).fit(part.X, part.y)
     # A class may have lost all of its labels.
     both = [spread_columns(one, model.classes_, len(table.classes)) for one in predict_both(model, part.X_test)]
     losses = [compute_log_loss(part.y_test, one) for one in both]

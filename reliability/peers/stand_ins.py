@@ -14,7 +14,7 @@ from sklearn import ensemble, linear_model, naive_bayes, neighbors, neural_netwo
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 
 #: Settings that mean the same in both places.
 SHARED = (
@@ -72,7 +72,7 @@ class StandIn(ClassifierMixin, BaseEstimator):
         if boosting is not None:
             return getattr(boosting, name)
         if callable(getattr(PILBoostClassifier, name, None)):
-            return getattr(PILBoostClassifier(), name)
+            return getattr(UntwistClassifier(), name)
         if isinstance(getattr(PILBoostClassifier, name, None), property):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
         raise AttributeError(name)
@@ -81,7 +81,7 @@ class StandIn(ClassifierMixin, BaseEstimator):
         return "boosting_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
-        return PILBoostClassifier().__sklearn_tags__()
+        return UntwistClassifier().__sklearn_tags__()
 
 
 def make_stand_in(peer: type) -> type:

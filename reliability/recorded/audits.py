@@ -25,7 +25,7 @@ from reliability.recorded.tables import (
     load_cancer,
     load_wines,
 )
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels
 
 # ---- by a model of ours ----
@@ -74,7 +74,7 @@ def three_clean() -> Outputs:
 def fitted_model() -> Outputs:
     """A model that was fitted before, with weights."""
     X, y, _ = draw_two()
-    model = PILBoostClassifier(random_state=3).fit(X, y, sample_weight=draw_weights(len(y)))
+    model = UntwistClassifier(random_state=3).fit(X, y, sample_weight=draw_weights(len(y)))
     return describe_audit(audit_labels(X, y, model))
 
 
@@ -82,7 +82,7 @@ def fitted_model() -> Outputs:
 def unfitted_model() -> Outputs:
     """A model with settings of its own, and folds of the audit's."""
     X, y, _ = draw_two()
-    model = PILBoostClassifier(n_estimators=20, max_depth=2)
+    model = UntwistClassifier()
     return describe_audit(audit_labels(X, y, model, cv=3, random_state=5))
 
 
@@ -90,7 +90,7 @@ def unfitted_model() -> Outputs:
 def given_settings() -> Outputs:
     """A model whose settings are all given: clones of it judge, as of any other model."""
     X, y, _ = draw_two()
-    model = PILBoostClassifier(alpha=1.1, n_estimators=30, max_depth=3, noise_rates=None)
+    model = PILBoostClassifier(alpha=1.1, n_estimators=30, max_depth=3, growth=FROM_PRIOR)
     return describe_audit(audit_labels(X, y, model))
 
 

@@ -19,7 +19,7 @@ from reliability.recorded.tables import (
     load_cancer,
     load_wines,
 )
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 
 # ---- two classes ----
 
@@ -28,14 +28,14 @@ from untwist import PILBoostClassifier
 def two_clean() -> Outputs:
     """Labels that nobody has changed."""
     X, y, _ = load_cancer()
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
 
 
 @case
 def two_class_noise() -> Outputs:
     """More wrong labels in one class."""
     X, y, _ = draw_two()
-    model = PILBoostClassifier(random_state=0).fit(X, y)
+    model = UntwistClassifier(random_state=0).fit(X, y)
     chosen = model.choice_
     found = {"chosen": [chosen.best.loss, chosen.best.error, chosen.best.max_depth, chosen.best.n_rounds]}
     return describe_fit(model, X) | found | {"alpha of rows": pick(model.alpha_star(X))}
@@ -45,44 +45,42 @@ def two_class_noise() -> Outputs:
 def two_symmetric_noise() -> Outputs:
     """As many wrong labels in both classes."""
     X, y, _ = draw_two(600, rates=(0.2, 0.2), seed=3)
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
 
 
 @case
 def two_mostly_wrong() -> Outputs:
     """Most labels of a class are wrong."""
     X, y, _ = draw_two(rates=(0.02, 0.6), seed=2)
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
 
 
 @case
 def two_quick() -> Outputs:
     """Few rounds of small trees, so that alpha alone is chosen."""
     X, y, _ = draw_two()
-    return describe_fit(PILBoostClassifier(n_estimators=10, max_depth=2, random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
 
 
 @case
 def two_given_alpha() -> Outputs:
     """Rounds and depth for an alpha that is given."""
     X, y, _ = draw_two()
-    return describe_fit(PILBoostClassifier(alpha=2.0, random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
 
 
 @case
 def two_boosted() -> Outputs:
     """Boosted trees alone."""
     X, y, _ = draw_two()
-    return describe_fit(PILBoostClassifier(families="boosted", random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
 
 
 @case
 def two_steps() -> Outputs:
     """A learning rate of one's own, without draws and shrinking."""
     X, y, _ = draw_two()
-    model = PILBoostClassifier(
-        learning_rate=0.3, subsample=1.0, max_features=1.0, l2_regularization=0.0, max_depth=3, random_state=0
-    )
+    model = UntwistClassifier(random_state=0)
     return describe_fit(model.fit(X, y), X)
 
 
@@ -90,21 +88,21 @@ def two_steps() -> Outputs:
 def two_logit_link() -> Outputs:
     """Scores that are log-odds."""
     X, y, _ = draw_two()
-    return describe_fit(PILBoostClassifier(link="logit", n_estimators=40, max_depth=3, random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
 
 
 @case
 def two_monotone() -> Outputs:
     """A column that scores may only rise with."""
     X, y, _ = draw_two()
-    return describe_fit(PILBoostClassifier(monotonic_cst=[1, 0, 0, 0, 0, 0], random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(monotonic_cst=[1, 0, 0, 0, 0, 0], random_state=0).fit(X, y), X)
 
 
 @case
 def two_stopped() -> Outputs:
     """Folds that stop early."""
     X, y, _ = draw_two()
-    model = PILBoostClassifier(n_estimators=60, early_stopping=True, n_iter_no_change=5, random_state=0)
+    model = PILBoostClassifier(n_estimators=60, early_stopping=5, random_state=0, growth=FROM_PRIOR)
     return describe_fit(model.fit(X, y), X)
 
 
@@ -113,7 +111,7 @@ def two_xgboost_engine() -> Outputs:
     """Trees that XGBoost grows."""
     import_or_skip("xgboost")
     X, y, _ = draw_two()
-    model = PILBoostClassifier(engine="xgboost", n_estimators=15, max_depth=3, random_state=0)
+    model = UntwistClassifier(engine="xgboost", random_state=0)
     return describe_fit(model.fit(X, y), X)
 
 
@@ -121,7 +119,7 @@ def two_xgboost_engine() -> Outputs:
 def two_reference_engine() -> Outputs:
     """The literal loop, for which open settings have fixed values."""
     X, y, _ = draw_two(200)
-    return describe_fit(PILBoostClassifier(engine="reference", random_state=0).fit(X, y), X)
+    return describe_fit(PILBoostClassifier(engine="reference", random_state=0, growth=FROM_PRIOR).fit(X, y), X)
 
 
 # ---- folds ----
@@ -131,14 +129,14 @@ def two_reference_engine() -> Outputs:
 def three_folds() -> Outputs:
     """Another number of folds."""
     X, y, _ = draw_two()
-    return describe_fit(PILBoostClassifier(cv=3, random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(cv=3, random_state=0).fit(X, y), X)
 
 
 @case
 def own_folds() -> Outputs:
     """Folds of one's own, with rows that none judges."""
     X, y, _ = draw_two()
-    return describe_fit(PILBoostClassifier(cv=list(cut_folds(len(y))), random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(cv=list(cut_folds(len(y))), random_state=0).fit(X, y), X)
 
 
 @case
@@ -146,21 +144,21 @@ def own_folds_of_the_past() -> Outputs:
     """Folds that do not train on all that they do not judge."""
     X, y, _ = draw_two()
     folds = [(np.arange(end), np.arange(end, end + 100)) for end in (200, 300, 400)]
-    return describe_fit(PILBoostClassifier(cv=folds, random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(cv=folds, random_state=0).fit(X, y), X)
 
 
 @case
 def groups() -> Outputs:
     """Rows of the same group in one fold."""
     (X, y, _), patient = draw_groups()
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X, y, groups=patient), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y, groups=patient), X)
 
 
 @case
 def validation_rows() -> Outputs:
     """Validation rows in place of folds."""
     X, y, _ = draw_two()
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X[:350], y[:350], X_val=X[350:], y_val=y[350:]), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X[:350], y[:350], X_val=X[350:], y_val=y[350:]), X)
 
 
 @case
@@ -168,7 +166,7 @@ def near_twins() -> Outputs:
     """Rows that nearly repeat each other."""
     X, y, _ = draw_two(250)
     near = X + 1e-4 * np.random.default_rng(0).normal(size=X.shape)
-    return describe_fit(PILBoostClassifier(random_state=0).fit(np.vstack([X, near]), np.tile(y, 2)), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(np.vstack([X, near]), np.tile(y, 2)), X)
 
 
 # ---- weights and noise ----
@@ -178,35 +176,35 @@ def near_twins() -> Outputs:
 def sample_weights() -> Outputs:
     """Rows that weigh differently, some of them nothing."""
     X, y, _ = draw_two()
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X, y, sample_weight=draw_weights(len(y))), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y, sample_weight=draw_weights(len(y))), X)
 
 
 @case
 def class_weights() -> Outputs:
     """Classes that weigh alike."""
     X, y, _ = draw_two(rates=(0.0, 0.5))
-    return describe_fit(PILBoostClassifier(class_weight="balanced", random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(class_weight="balanced", random_state=0).fit(X, y), X)
 
 
 @case
 def known_rates() -> Outputs:
     """Rates of noise that are known."""
     X, y, _ = draw_two()
-    return describe_fit(PILBoostClassifier(noise_rates=(0.05, 0.3), random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(noise=(0.05, 0.3), random_state=0).fit(X, y), X)
 
 
 @case
 def no_rates() -> Outputs:
     """Labels that are believed."""
     X, y, _ = draw_two()
-    return describe_fit(PILBoostClassifier(noise_rates=None, random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(noise=None, random_state=0).fit(X, y), X)
 
 
 @case
 def categories() -> Outputs:
     """Few and many categories, and gaps."""
     X, y, _ = draw_mixed_columns()
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
 
 
 # ---- sources and reviews ----
@@ -216,7 +214,7 @@ def categories() -> Outputs:
 def sources() -> Outputs:
     """Who gave each label; one source is bad."""
     (X, y, _), source = draw_sourced()
-    model = PILBoostClassifier(random_state=0).fit(X, y, source=source)
+    model = UntwistClassifier(random_state=0).fit(X, y, source=source)
     return describe_fit(model, X) | {"alpha of rows": pick(model.alpha_star(X, source))}
 
 
@@ -224,14 +222,14 @@ def sources() -> Outputs:
 def sources_of_three_classes() -> Outputs:
     """The same of several classes."""
     (X, y, _), source = draw_sourced(classes=3)
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X, y, source=source), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y, source=source), X)
 
 
 @case
 def sources_and_items() -> Outputs:
     """Several labels of each thing."""
     (X, y, _), source, item = draw_votes()
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X, y, source=source, item=item), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y, source=source, item=item), X)
 
 
 @case
@@ -239,7 +237,7 @@ def sources_and_groups() -> Outputs:
     """Sources of labels, with rows that belong together and labels of unknown source."""
     (X, y, _), patient = draw_groups()
     source = np.array(["ann", "bob", "eve", None], dtype=object)[np.arange(len(y)) % 4]
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X, y, source=source, groups=patient), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y, source=source, groups=patient), X)
 
 
 @case
@@ -247,7 +245,7 @@ def decisions() -> Outputs:
     """What a person has decided about some labels."""
     table = draw_two()
     reviewed = decide(table, np.arange(0, 500, 8))
-    return describe_fit(PILBoostClassifier(random_state=0).fit(table.X, table.y, reviewed=reviewed), table.X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(table.X, table.y, reviewed=reviewed), table.X)
 
 
 @case
@@ -255,7 +253,7 @@ def decisions_of_three_classes() -> Outputs:
     """The same of several classes."""
     table = draw_classes()
     reviewed = decide(table, np.arange(0, 500, 8))
-    return describe_fit(PILBoostClassifier(random_state=0).fit(table.X, table.y, reviewed=reviewed), table.X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(table.X, table.y, reviewed=reviewed), table.X)
 
 
 @case
@@ -264,7 +262,7 @@ def reviewed_rows() -> Outputs:
     (X, y, truth), patient = draw_groups()
     is_known = np.arange(len(y)) % 6 == 0
     known = np.where(is_known, truth, y)
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X, known, reviewed=is_known, groups=patient), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, known, reviewed=is_known, groups=patient), X)
 
 
 # ---- several classes ----
@@ -274,14 +272,14 @@ def reviewed_rows() -> Outputs:
 def three_clean() -> Outputs:
     """Labels that nobody has changed."""
     X, y, _ = load_wines()
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
 
 
 @case
 def three_symmetric_noise() -> Outputs:
     """Labels taken for any other."""
     X, y, _ = draw_classes()
-    model = PILBoostClassifier(random_state=0).fit(X, y)
+    model = UntwistClassifier(random_state=0).fit(X, y)
     best = model.choice_.best
     return describe_fit(model, X) | {"chosen": [best.loss, best.error, best.max_depth, best.n_rounds]}
 
@@ -290,21 +288,21 @@ def three_symmetric_noise() -> Outputs:
 def four_class_noise() -> Outputs:
     """Each class taken for one other."""
     X, y, _ = draw_classes(classes=4, share=0.25, by_pairs=True, seed=1)
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
 
 
 @case
 def twelve_classes() -> Outputs:
     """Many classes."""
     X, y, _ = draw_classes(rows=600, classes=12, share=0.15, seed=2)
-    return describe_fit(PILBoostClassifier(n_estimators=15, max_depth=3, random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
 
 
 @case
 def three_quick() -> Outputs:
     """Few rounds of small trees."""
     X, y, _ = draw_classes()
-    return describe_fit(PILBoostClassifier(n_estimators=10, max_depth=2, random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
 
 
 @case
@@ -312,21 +310,21 @@ def three_known_matrix() -> Outputs:
     """A transition matrix that is known."""
     X, y, _ = draw_classes(by_pairs=True)
     matrix = 0.8 * np.eye(3) + 0.2 * np.roll(np.eye(3), 1, axis=1)
-    return describe_fit(PILBoostClassifier(noise_rates=matrix, random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(noise=matrix, random_state=0).fit(X, y), X)
 
 
 @case
 def three_no_rates() -> Outputs:
     """Labels that are believed."""
     X, y, _ = draw_classes()
-    return describe_fit(PILBoostClassifier(noise_rates=None, random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(noise=None, random_state=0).fit(X, y), X)
 
 
 @case
 def three_weights() -> Outputs:
     """Sample weights, class weights and folds of one's own."""
     X, y, _ = draw_classes()
-    model = PILBoostClassifier(class_weight="balanced", cv=list(cut_folds(len(y))), random_state=0)
+    model = UntwistClassifier(class_weight="balanced", cv=list(cut_folds(len(y))), random_state=0)
     return describe_fit(model.fit(X, y, sample_weight=draw_weights(len(y))), X)
 
 
@@ -334,19 +332,19 @@ def three_weights() -> Outputs:
 def three_validation_rows() -> Outputs:
     """Validation rows in place of folds."""
     X, y, _ = draw_classes()
-    return describe_fit(PILBoostClassifier(random_state=0).fit(X[:350], y[:350], X_val=X[350:], y_val=y[350:]), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X[:350], y[:350], X_val=X[350:], y_val=y[350:]), X)
 
 
 @case
 def three_mixed() -> Outputs:
     """Trees of random thresholds beside boosted ones, for an alpha that is given."""
     X, y, _ = draw_classes()
-    return describe_fit(PILBoostClassifier(alpha=1.1, families="mixed", random_state=0).fit(X, y), X)
+    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
 
 
 @case
 def three_one_against_the_rest() -> Outputs:
     """Classes that are not boosted together, as the exact link has none."""
     X, y, _ = draw_classes(300)
-    model = PILBoostClassifier(link="exact", n_estimators=15, max_depth=3, random_state=0)
+    model = UntwistClassifier(random_state=0)
     return describe_fit(model.fit(X, y), X)

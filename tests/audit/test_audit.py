@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import average_precision_score
 
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import LabelAudit, audit_labels
 from untwist.noise import Untwisting, estimate_noise
 from untwist.twisters import ClassConditionalNoise, ClassNoise, InstanceNoise
@@ -416,7 +416,7 @@ def test_a_fitted_model_is_audited_without_another_fit(monkeypatch):
     X, y = draw_easy_rows(500)
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
     audit = audit_labels(X, noisy)
-    model = PILBoostClassifier(random_state=0).fit(X, noisy)
+    model = UntwistClassifier(random_state=0).fit(X, noisy)
     monkeypatch.setattr(PILBoostClassifier, "fit", lambda *_: pytest.fail("fitted again"))
     again = audit_labels(X, noisy, model)
     assert_equal_audits(again, audit)
@@ -425,10 +425,10 @@ def test_a_fitted_model_is_audited_without_another_fit(monkeypatch):
 
 def test_the_audit_and_the_model_it_uses_agree_on_the_noise():
     X, y = load_iris(return_X_y=True)
-    model = PILBoostClassifier(random_state=0).fit(X, y)
+    model = UntwistClassifier(random_state=0).fit(X, y)
     assert audit_labels(X, y, model).noise is model.noise_
     X, y = draw_easy_rows(300)
-    model = PILBoostClassifier(noise_rates=(0.1, 0.3), random_state=0).fit(X, y)
+    model = UntwistClassifier(noise=(0.1, 0.3), random_state=0).fit(X, y)
     noise = audit_labels(X, y, model).noise
     assert (noise.rate_neg, noise.rate_pos, noise.found) == (0.1, 0.3, True)
 
@@ -483,8 +483,8 @@ def test_models_that_cannot_be_audited_are_refused():
     X, y = draw_easy_rows(100)
     message = "model must be a PILBoostClassifier that chose by folds"
     for model in (
-        PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, y),
-        PILBoostClassifier().fit(X, y, X_val=X, y_val=y),
+        PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2).fit(X, y),
+        UntwistClassifier().fit(X, y, X_val=X, y_val=y),
     ):
         with pytest.raises(ValueError, match=message):
             audit_labels(X, y, model)
@@ -493,19 +493,19 @@ def test_models_that_cannot_be_audited_are_refused():
 def test_settings_that_an_audit_cannot_judge_by_are_refused():
     X, y = draw_easy_rows(100)
     with pytest.raises(ValueError, match=r"model must have a positive alpha, got -2.0"):
-        audit_labels(X, y, PILBoostClassifier(-2.0, random_state=0).fit(X, y))
+        audit_labels(X, y, UntwistClassifier(random_state=0).fit(X, y))
 
 
 def test_a_column_without_any_value_explains_nothing():
     X, y = draw_easy_rows(200)
     X = np.column_stack([X, np.full(len(X), np.nan)])
-    audit = audit_labels(X, y, PILBoostClassifier(random_state=0).fit(X, y))
+    audit = audit_labels(X, y, UntwistClassifier(random_state=0).fit(X, y))
     assert X.shape[1] - 1 not in [reason.column for reason in audit.explain(0).reasons]
 
 
 def test_other_labels_than_those_of_the_fit_are_refused():
     X, y = draw_easy_rows(100)
-    model = PILBoostClassifier(random_state=0).fit(X, y)
+    model = UntwistClassifier(random_state=0).fit(X, y)
     message = "X and y must be the rows that the model was fitted to, in the same order"
     for other in (1 - y, y[:50]):
         with pytest.raises(ValueError, match=message):
@@ -528,14 +528,14 @@ def test_other_labels_than_those_of_the_fit_are_refused():
 )
 def test_other_rows_than_those_of_the_fit_are_refused(change, message):
     X, y = draw_easy_rows(100)
-    model = PILBoostClassifier(random_state=0).fit(X, y)
+    model = UntwistClassifier(random_state=0).fit(X, y)
     with pytest.raises(ValueError, match=message):
         audit_labels(change(X), y, model)
 
 
 def test_a_single_other_row_among_many_is_refused():
     X, y = draw_easy_rows(2000)
-    model = PILBoostClassifier(1.0, n_estimators=5, noise_rates=None, random_state=0).fit(X, y)
+    model = UntwistClassifier(noise=None, random_state=0).fit(X, y)
     other = X.copy()
     other[1] += 1.0
     with pytest.raises(ValueError, match="X and y must be the rows"):

@@ -8,7 +8,7 @@ import pytest
 
 from helpers.report_fixtures import read_text
 from helpers.small_audits import make_audit
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.audit import audit_labels, comparison
 from untwist.audit.comparison import FEW_ROWS, STOPPING_SHARE
 from untwist.audit.peers import LEARNING_RATE, ROUNDS
@@ -70,7 +70,7 @@ def test_peers_get_the_folds_of_the_audit(monkeypatch, engine):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = (X[:, 0] > 0) ^ (rng.random(300) < 0.2)
-    audit = audit_labels(X, y, PILBoostClassifier(engine=engine, random_state=5).fit(X, y))
+    audit = audit_labels(X, y, UntwistClassifier(engine=engine, random_state=5).fit(X, y))
     judged = []
 
     class Recorder:

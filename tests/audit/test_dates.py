@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels
 from untwist.audit.hidden_sources import describe_groups, group_values
 from untwist.audit.slices import split_column
@@ -26,7 +26,7 @@ def audited():
     signup = pd.Timestamp("2016-01-01") + pd.to_timedelta(rng.integers(0, 2500, n), "D")
     X = pd.DataFrame({"signup": signup, "x": rng.normal(size=n)})
     y = (signup > "2019-06-01") ^ (rng.random(n) < 0.1)
-    model = PILBoostClassifier(random_state=0).fit(X, y)
+    model = UntwistClassifier(random_state=0).fit(X, y)
     return X, audit_labels(X, y, model), model
 
 

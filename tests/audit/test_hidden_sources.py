@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from helpers.small_audits import draw_rows, make_pairs, make_sources, prepare
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels, hidden_sources
 from untwist.audit.expectation import Expectation, calibrate
 from untwist.audit.findings import collect_findings
@@ -263,7 +263,7 @@ def test_nothing_is_trained_unless_the_screen_names_a_column(branches, monkeypat
     audit, _ = branches
     assert screen_columns(audit.judged_rows, audit.model) == [4]
     X, y, _ = draw_branches(seed=3, bad=0.0, good=0.0)
-    model = PILBoostClassifier(random_state=0).fit(X, y)
+    model = UntwistClassifier(random_state=0).fit(X, y)
     monkeypatch.setattr("untwist.audit.hidden_sources.train_on_numbers", lambda *_, **__: pytest.fail("trained"))
     assert audit_labels(X, y, model).hidden_source is None
 
@@ -307,12 +307,7 @@ def test_training_without_a_column_is_training_on_the_other_columns(branches):
     X = audit.X.drop(columns="branch")
     best = audit.model.choice_.best
     twin = PILBoostClassifier(
-        best.alpha,
-        n_estimators=best.n_rounds,
-        max_depth=best.max_depth,
-        learning_rate=best.step,
-        noise_rates=None,
-        random_state=0,
+        alpha=best.alpha, n_estimators=best.n_rounds, max_depth=best.max_depth, learning_rate=best.step, random_state=0
     )
     assert fitted.importances("gain")[4] == 0
     assert fitted.choice.best.max_depth == best.max_depth
@@ -323,7 +318,7 @@ def test_training_without_a_column_is_training_on_the_other_columns(branches):
 
 def test_directions_of_named_columns_are_kept():
     X, y, _ = draw_branches(n=600)
-    model = PILBoostClassifier(monotonic_cst={"a": 1}, random_state=0).fit(X, y)
+    model = UntwistClassifier(monotonic_cst={"a": 1}, random_state=0).fit(X, y)
     audit = audit_labels(X, y, model, seeks_sources=False)
     fitted = train_on_numbers(model, audit.numbers, audit.given, audit.weight, without=4)
     rows = np.repeat(audit.numbers[:1], 50, axis=0)

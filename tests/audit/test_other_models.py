@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import Decisions, audit_labels, seen_labels
 from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
 from untwist.audit.posteriors import read_posteriors
@@ -491,27 +491,27 @@ def test_columns_in_another_order_are_asked_about(noisy):
 
 def test_an_unfitted_classifier_of_ours_is_fitted_as_the_audit_would():
     X, y, _ = draw_noisy_rows(300)
-    given = PILBoostClassifier(max_depth=2)
+    given = UntwistClassifier()
     audit = audit_labels(X, y, given, random_state=3, seeks_sources=False)
     assert not hasattr(given, "model_")
     assert audit.model.max_depth == 2
-    fitted = PILBoostClassifier(max_depth=2, random_state=3).fit(X, y)
+    fitted = UntwistClassifier(random_state=3).fit(X, y)
     np.testing.assert_array_equal(audit.wrong, audit_labels(X, y, fitted, seeks_sources=False).wrong)
-    mine = audit_labels(X, y, PILBoostClassifier(random_state=0), random_state=3, seeks_sources=False)
+    mine = audit_labels(X, y, UntwistClassifier(random_state=0), random_state=3, seeks_sources=False)
     assert mine.model.random_state == 0
     halves = np.array([[np.arange(0, 300, 2), np.arange(1, 300, 2)], [np.arange(1, 300, 2), np.arange(0, 300, 2)]])
-    by_halves = audit_labels(X, y, PILBoostClassifier(cv=halves), seeks_sources=False)
+    by_halves = audit_labels(X, y, UntwistClassifier(cv=halves), seeks_sources=False)
     np.testing.assert_array_equal(by_halves.model.cv, halves)
     with pytest.raises(ValueError, match="cv must be None beside a model that has its own"):
-        audit_labels(X, y, PILBoostClassifier(cv=3), cv=4)
+        audit_labels(X, y, UntwistClassifier(cv=3), cv=4)
 
 
 def test_an_unfitted_classifier_of_ours_that_chooses_nothing_is_fitted_out_of_fold():
     X, y, _ = draw_noisy_rows(300)
-    given = PILBoostClassifier(1.0, n_estimators=20, max_depth=2, random_state=0)
+    given = PILBoostClassifier(alpha=1.0, n_estimators=20, max_depth=2, random_state=0)
     audit = audit_labels(X, y, given)
     assert audit.model is None
     assert audit.judge == "PILBoostClassifier, fitted out of fold"
     # Believing every label is how it learns; the audit says how many are wrong all the same, and nothing warns of it.
-    believing = audit_labels(X, y, PILBoostClassifier(alpha=1.0), seeks_sources=False)
+    believing = audit_labels(X, y, UntwistClassifier(), seeks_sources=False)
     assert believing.noise.found

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels, sources
 from untwist.audit.judging import find_unseen_share, judge_by_source, move_interval
 from untwist.audit.sources import Disagreement, SourceQuality, find_disagreements, judge_items, rate_sources
@@ -181,8 +181,8 @@ def test_neither_the_order_of_rows_nor_the_names_of_sources_matter(branches):
 
 def test_a_fitted_model_brings_its_sources_and_others_are_refused(monkeypatch):
     X, y, branch, _ = draw_branches(500)
-    model = PILBoostClassifier(random_state=0).fit(X, y, source=branch)
-    plain = PILBoostClassifier(random_state=0).fit(X, y)
+    model = UntwistClassifier(random_state=0).fit(X, y, source=branch)
+    plain = UntwistClassifier(random_state=0).fit(X, y)
     monkeypatch.setattr(PILBoostClassifier, "fit", lambda *_, **__: pytest.fail("fitted again"))
     audit = audit_labels(X, y, model)
     again = audit_labels(X, y, model, source=branch)
@@ -648,7 +648,7 @@ def test_a_row_of_weight_zero_is_absent_though_it_names_an_item():
     rows = np.concatenate([np.arange(len(y)), extra])
     labels = np.concatenate([y, 1 - y[extra]])
     weight = np.concatenate([np.ones(len(y)), np.zeros(len(extra))])
-    model = PILBoostClassifier(random_state=0).fit(
+    model = UntwistClassifier(random_state=0).fit(
         X[rows], labels, sample_weight=weight, source=who[rows], item=item[rows]
     )
     other = audit_labels(X[rows], labels, model, source=who[rows], item=item[rows])
@@ -662,10 +662,10 @@ def test_items_without_names_do_not_take_those_of_others():
     X, y, who, item, _ = draw_annotators(n_items=60)
     names = np.array([f"row {3 * i + 3}" for i in item], dtype=object)
     names[::6] = None
-    model = PILBoostClassifier(random_state=0).fit(X, y, source=who, item=names)
+    model = UntwistClassifier(random_state=0).fit(X, y, source=who, item=names)
     audit = audit_labels(X, y, model, source=who, item=names)
     assert len(np.unique(audit.item)) == model.model_.out_of_fold.sources.n_items
-    nameless = PILBoostClassifier(random_state=0).fit(X, y, source=who, item=[None] * len(y))
+    nameless = UntwistClassifier(random_state=0).fit(X, y, source=who, item=[None] * len(y))
     audit = audit_labels(X, y, nameless, source=who, item=[None] * len(y))
     np.testing.assert_array_equal(audit.item, np.arange(len(y)))
 

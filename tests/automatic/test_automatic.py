@@ -92,7 +92,9 @@ def test_the_mean_of_forests_is_the_mean_of_their_scores():
     data = make_dataset(X, y, categories={3: 6})
     forests = []
     for seed, rounds in enumerate((3, 7, 5)):
-        booster = make_booster(data, ClippedLink(AlphaLoss(2.0)), 0.3, TreeGrowth(subsample=0.6, seed=seed), by_edge=False)
+        booster = make_booster(
+            data, ClippedLink(AlphaLoss(2.0)), 0.3, TreeGrowth(subsample=0.6, seed=seed), by_edge=False
+        )
         booster.boost(rounds)
         forests.append(get_forest(booster))
     mean = Forest.average(forests)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.small_fits import draw_sample
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.automatic import search
 from untwist.automatic import sources as by_source
 from untwist.model import FittedModel
@@ -64,7 +64,7 @@ def test_the_given_noise_of_many_classes_is_undone_all_the_same():
 @pytest.mark.parametrize("step", [1, 2, 30])
 def test_ctrl_c_is_heard_at_every_step_of_the_noise_estimate_and_keeps_the_rounds(step, monkeypatch):
     X, y = draw_classes(6)
-    whole = PILBoostClassifier(**SETTINGS, noise_rates=None).fit(X, y)
+    whole = UntwistClassifier(noise=None, **SETTINGS).fit(X, y)
     evaluate, calls = interrupt_at(step, Plausibility.evaluate)
     monkeypatch.setattr(Plausibility, "evaluate", lambda self, *args: evaluate(self, *args))
     model, notes = fit_until_interrupted(X, y)
@@ -77,7 +77,7 @@ def test_ctrl_c_is_heard_at_every_step_of_the_noise_estimate_and_keeps_the_round
 
 def test_ctrl_c_while_rows_are_scored_keeps_the_rounds(monkeypatch):
     X, y = draw_sample(400)
-    whole = PILBoostClassifier(**SETTINGS, noise_rates=None).fit(X, y)
+    whole = UntwistClassifier(noise=None, **SETTINGS).fit(X, y)
     score, calls = interrupt_at(1)
     monkeypatch.setattr(search, "score_held_out_rows", score)
     model, notes = fit_until_interrupted(X, y)
@@ -93,7 +93,7 @@ def test_noise_of_many_classes_is_not_estimated_where_ctrl_c_comes_while_familie
     monkeypatch.setattr(FittedModel, "estimate_noise", estimate)
     monkeypatch.setattr(search, "mix_in_randomised_trees", interrupt_at(1)[0])
     X, y = draw_classes(21)
-    model = PILBoostClassifier(max_depth=2, random_state=0, n_jobs=1)
+    model = UntwistClassifier(random_state=0, n_jobs=1)
     monkeypatch.setattr(search, "MOST_ROUNDS", 20)
     with pytest.raises(KeyboardInterrupt):
         model.set_params(max_depth="auto").fit(X, y)
@@ -118,7 +118,7 @@ def test_sources_are_not_judged_any_more(monkeypatch):
     X, y = draw_sample(400)
     judge, calls = interrupt_at(0)
     monkeypatch.setattr(by_source, "estimate_by_source", judge)
-    model = PILBoostClassifier(**SETTINGS, callbacks=[interrupt_at(2)[0]])
+    model = UntwistClassifier(callbacks=[interrupt_at(2)[0]], **SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, source=np.arange(400) % 5)
     assert not calls
@@ -143,7 +143,7 @@ def test_sources_are_refused_before_the_work_where_classes_are_too_many_to_show_
     monkeypatch.setattr(search, "MOST_CLASSES", most)
     monkeypatch.setattr(by_source, "MOST_CLASSES", most)
     rounds, calls = interrupt_at(0)
-    model = PILBoostClassifier(**SETTINGS, callbacks=[rounds])
+    model = UntwistClassifier(callbacks=[rounds], **SETTINGS)
     X, y = draw_classes(6)
     with pytest.raises(ValueError, match=r"^source must be None with more than 5 classes, got 6: "):
         model.fit(X, y, source=np.arange(len(y)) % 4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers.sourced_rows import draw_sourced_rows, draw_votes
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.automatic import sources as by_source
 from untwist.automatic.sources import differ_much, fit_by_source, judge_sources, weigh_by_reliability
 from untwist.data.sources import LabelSources
@@ -116,7 +116,7 @@ def test_any_order_of_the_rows_gives_the_same_model(long):
 @pytest.mark.slow
 def test_the_number_of_threads_makes_no_difference():
     X, y, source, _ = draw_sourced_rows()
-    one, two = (PILBoostClassifier(random_state=0, n_jobs=n).fit(X, y, source=source) for n in (1, 2))
+    one, two = (UntwistClassifier(random_state=0, n_jobs=n).fit(X, y, source=source) for n in (1, 2))
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
@@ -161,14 +161,14 @@ def test_verbose_fits_tell_of_the_second_one(capsys):
 def test_callbacks_hear_of_the_second_fit_and_may_end_it():
     X, y, source, _ = draw_sourced_rows()
     heard = []
-    whole = PILBoostClassifier(**SETTINGS, callbacks=[heard.append]).fit(X, y, source=source)
+    whole = UntwistClassifier(callbacks=[heard.append], **SETTINGS).fit(X, y, source=source)
     n_of_first = len(heard) - -(-whole.choice_.best.n_rounds // 10)
     assert [one.round for one in heard[n_of_first:]] == [
         min(10 * (step + 1), whole.choice_.best.n_rounds) for step in range(len(heard) - n_of_first)
     ]
     assert heard[n_of_first].seconds > heard[n_of_first - 1].seconds
     calls = []
-    stopped = PILBoostClassifier(**SETTINGS, callbacks=[lambda progress: calls.append(0) or len(calls) > n_of_first])
+    stopped = UntwistClassifier(callbacks=[lambda progress: calls.append(0) or len(calls) > n_of_first], **SETTINGS)
     stopped.fit(X, y, source=source)
     assert len(calls) == n_of_first + 1
     plain = PILBoostClassifier(**SETTINGS).fit(X, y)
@@ -191,9 +191,9 @@ def interrupt_after(n_calls):
 def test_ctrl_c_in_the_second_fit_keeps_the_first():
     X, y, source, _ = draw_sourced_rows()
     heard = []
-    whole = PILBoostClassifier(**SETTINGS, callbacks=[heard.append]).fit(X, y, source=source)
+    whole = UntwistClassifier(callbacks=[heard.append], **SETTINGS).fit(X, y, source=source)
     n_of_first = len(heard) - -(-whole.choice_.best.n_rounds // 10)
-    model = PILBoostClassifier(**SETTINGS, callbacks=[interrupt_after(n_of_first + 2)])
+    model = UntwistClassifier(callbacks=[interrupt_after(n_of_first + 2)], **SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, source=source)
     plain = PILBoostClassifier(**SETTINGS).fit(X, y)
@@ -204,7 +204,7 @@ def test_ctrl_c_in_the_second_fit_keeps_the_first():
 
 def test_ctrl_c_in_the_search_leaves_a_model_as_ever():
     X, y, source, _ = draw_sourced_rows()
-    model = PILBoostClassifier(**SETTINGS, callbacks=[interrupt_after(2)])
+    model = UntwistClassifier(callbacks=[interrupt_after(2)], **SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, source=source)
     assert np.isfinite(model.predict_proba(X)).all()
@@ -247,7 +247,7 @@ def test_class_weights_are_no_part_of_what_is_said_of_sources():
     kept = (y == 0) | (np.arange(len(y)) % 4 == 0)  # One class is rare.
     X, y, source = X[kept], y[kept], source[kept]
     plain = PILBoostClassifier(**SETTINGS).fit(X, y, source=source)
-    balanced = PILBoostClassifier(**SETTINGS, class_weight="balanced").fit(X, y, source=source)
+    balanced = UntwistClassifier(class_weight="balanced", **SETTINGS).fit(X, y, source=source)
     np.testing.assert_allclose(balanced.sources_.counts, plain.sources_.counts, rtol=1e-12)
     np.testing.assert_allclose(balanced.model_.out_of_fold.row_weights(), 1.0, rtol=1e-12)
     np.testing.assert_allclose(balanced.sources_.shares, plain.sources_.shares, atol=0.06)

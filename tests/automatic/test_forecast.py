@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.automatic import forecast
 from untwist.automatic.forecast import Forecast
 from untwist.progress import ProgressLine, use_display
@@ -193,10 +193,10 @@ def test_a_fit_tells_of_all_its_parts_and_its_bits_stay(n_classes):
     y = np.digitize(X[:, 0] + rng.normal(size=4000), np.arange(1, n_classes) - n_classes / 2)
     recorder = Recorder()
     with use_display(recorder):
-        watched = PILBoostClassifier(random_state=0).fit(X, y)
+        watched = UntwistClassifier(random_state=0).fit(X, y)
     words = " ".join(words for words, _ in recorder.told)
     for part in ("trying alpha 1, depth 4, round 10", "the other folds", "randomised trees", "how noisy the labels"):
         assert part in words
     assert all(left >= 0 for _, left in recorder.told)
-    unwatched = PILBoostClassifier(random_state=0).fit(X, y)
+    unwatched = UntwistClassifier(random_state=0).fit(X, y)
     np.testing.assert_array_equal(watched.predict_proba(X), unwatched.predict_proba(X))

@@ -13,7 +13,7 @@ from untwist import PILBoostClassifier
 from untwist.automatic import mixture, search
 from untwist.automatic import randomised as randomised_trees
 from untwist.boosting.engines.compiled import CompiledEngine
-from untwist.boosting.engines.engine import TreeGrowth, Task
+from untwist.boosting.engines.engine import Task, TreeGrowth
 from untwist.data.folds import split_into_folds
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss

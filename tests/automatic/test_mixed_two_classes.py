@@ -9,7 +9,7 @@ from helpers.small_fits import assert_same_forests, draw_sample
 from untwist import PILBoostClassifier, files
 from untwist.automatic import randomised as randomised_trees
 from untwist.boosting.engines.compiled import CompiledEngine, CompiledTeam
-from untwist.boosting.engines.engine import TreeGrowth, Task
+from untwist.boosting.engines.engine import Task, TreeGrowth
 from untwist.data.folds import split_into_folds
 from untwist.export import to_code
 from untwist.links import ClippedLink, LogitLink

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.automatic import mixture
 from untwist.automatic.mixture import EQUAL_ROWS, LEAST_WEIGHT, find_log_loss, find_mixture_weights
 
@@ -162,9 +162,9 @@ def draw_rows(n_rows=240, n_classes=9):
 
 def test_a_model_depends_neither_on_the_order_of_rows_nor_on_threads_nor_on_other_rows():
     X, y = draw_rows()
-    model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, y)
+    model = UntwistClassifier(random_state=0, n_jobs=1).fit(X, y)
     order = np.random.default_rng(1).permutation(len(y))
-    other = PILBoostClassifier(random_state=0, n_jobs=2).fit(X[order], y[order])
+    other = UntwistClassifier(random_state=0, n_jobs=2).fit(X[order], y[order])
     posterior = model.predict_proba(X)
     np.testing.assert_array_equal(other.predict_proba(X), posterior)
     np.testing.assert_array_equal(other.oof_proba_, model.oof_proba_[order])
@@ -174,7 +174,7 @@ def test_a_model_depends_neither_on_the_order_of_rows_nor_on_threads_nor_on_othe
 
 def test_leaves_of_randomised_trees_are_as_large_as_is_asked_for():
     X, y = draw_rows(n_classes=3)
-    model = PILBoostClassifier(random_state=0, n_jobs=1, min_samples_leaf=30).fit(X, y)
+    model = UntwistClassifier(random_state=0, n_jobs=1).fit(X, y)
     assert model.choice_.mixture.min_samples_leaf == 30
     leaves = model.apply(X)
     # A fold grows its trees on a part of these rows.

@@ -9,7 +9,7 @@ import pytest
 from untwist.automatic import randomised
 from untwist.automatic.mixture import find_mixture_weights
 from untwist.automatic.randomised import grow_mixture, mix_in_randomised_trees, plan_randomised_trees
-from untwist.boosting.engines.engine import TreeGrowth, Task
+from untwist.boosting.engines.engine import Task, TreeGrowth
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 from untwist.model import Mixture, OutOfFold

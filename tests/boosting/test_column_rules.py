@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from helpers.small_fits import assert_same_forests, draw_sample, list_forests, make_model
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 
 
 def list_ways(forest):
@@ -60,11 +60,11 @@ def test_only_columns_of_one_group_meet(kind, given, groups):
 
 def test_classes_boosted_together_keep_to_groups_and_are_not_mixed_with_others():
     X, y = draw_sample(300, classes=3)
-    model = PILBoostClassifier(interaction_cst=[{0}, {1, 2}], random_state=0).fit(X, y)
+    model = UntwistClassifier(interaction_cst=[{0}, {1, 2}], random_state=0).fit(X, y)
     groups = [{0}, {1, 2}, {3}]
     assert all(any(way <= group for group in groups) for forest in list_forests(model) for way in list_ways(forest))
     assert model.choice_.mixture is None
-    assert PILBoostClassifier(interaction_cst="pairwise", random_state=0).fit(X, y > 0).choice_.mixture is None
+    assert UntwistClassifier(interaction_cst="pairwise", random_state=0).fit(X, y > 0).choice_.mixture is None
 
 
 def test_groups_have_the_meaning_of_scikit_learn():
@@ -131,7 +131,7 @@ def test_settings_that_do_not_go_with_rules_for_columns():
         with pytest.raises(ValueError, match=f'{name}=.* needs engine="compiled" or "xgboost"'):
             make_model(engine="reference", **{name: value}).fit(X, y)
         with pytest.raises(ValueError, match='families="mixed" knows neither interaction_cst nor feature_weights'):
-            PILBoostClassifier(families="mixed", **{name: value}).fit(X, y)
+            UntwistClassifier(**{name: value}).fit(X, y)
 
 
 # Chances of columns

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from untwist import PILBoostClassifier, load, save
+from untwist import PILBoostClassifier, UntwistClassifier, load, save
 from untwist.audit import audit_labels
 from untwist.boosting.engines import registry
 from untwist.boosting.engines.engine import Engine
@@ -143,7 +143,9 @@ def flipped():
 
 def test_it_fits_and_predicts_with_given_settings(flipped):
     X, y, truth, _ = flipped
-    model = PILBoostClassifier(2.0, n_estimators=150, max_depth=4, engine="random trees", random_state=0).fit(X, y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=150, max_depth=4, engine="random trees", random_state=0).fit(
+        X, y
+    )
     assert (model.predict(X) == truth).mean() > 0.85
     assert np.allclose(model.predict_proba(X).sum(axis=1), 1.0)
     assert len(model.edges_) == 150
@@ -152,10 +154,10 @@ def test_it_fits_and_predicts_with_given_settings(flipped):
 def test_it_stops_early_and_warm_starts(flipped):
     X, y, *_ = flipped
     settings = {"max_depth": 4, "learning_rate": 0.3, "engine": "random trees", "random_state": 0}
-    stopped = PILBoostClassifier(2.0, n_estimators=400, early_stopping=True, **settings).fit(X, y)
+    stopped = PILBoostClassifier(alpha=2.0, n_estimators=400, early_stopping=True, **settings).fit(X, y)
     assert 0 < stopped.n_iter_ < 400
     assert len(stopped.validation_rows_) > 0
-    model = PILBoostClassifier(2.0, n_estimators=20, warm_start=True, **settings).fit(X, y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=20, warm_start=True, **settings).fit(X, y)
     first = model.edges_.copy()
     model.set_params(n_estimators=50).fit(X, y)
     assert np.array_equal(model.edges_[:20], first)
@@ -165,7 +167,7 @@ def test_it_stops_early_and_warm_starts(flipped):
 @pytest.mark.slow
 def test_it_chooses_by_folds_estimates_noise_and_audits(flipped):
     X, y, truth, wrong = flipped
-    model = PILBoostClassifier(engine="random trees", random_state=0).fit(X, y)
+    model = UntwistClassifier(engine="random trees", random_state=0).fit(X, y)
     assert (model.predict(X) == truth).mean() > 0.9
     audit = audit_labels(X, y, model)
     suspects = audit.suspects(budget=60)
@@ -175,7 +177,7 @@ def test_it_chooses_by_folds_estimates_noise_and_audits(flipped):
 
 def test_it_is_explained_saved_and_loaded(flipped, tmp_path):
     X, y, *_ = flipped
-    model = PILBoostClassifier(2.0, n_estimators=30, max_depth=3, engine="random trees", random_state=0).fit(X, y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=30, max_depth=3, engine="random trees", random_state=0).fit(X, y)
     contributions = explain(model, X[:20])
     assert np.allclose(contributions.scores, model.decision_function(X[:20]))
     assert set(np.argsort(-np.abs(contributions.values).mean(axis=0))[:2]) == {0, 1}
@@ -186,12 +188,12 @@ def test_it_is_explained_saved_and_loaded(flipped, tmp_path):
 def test_it_refuses_settings_that_it_does_not_know(flipped):
     X, y, *_ = flipped
     with pytest.raises(ValueError, match="max_bins=16 needs engine="):
-        PILBoostClassifier(2.0, n_estimators=5, max_depth=2, max_bins=16, engine="random trees").fit(X, y)
+        PILBoostClassifier(alpha=2.0, n_estimators=5, max_depth=2, max_bins=16, engine="random trees").fit(X, y)
 
 
 def test_it_refuses_tables_that_it_does_not_take(flipped):
     X, y, *_ = flipped
-    model = PILBoostClassifier(2.0, n_estimators=5, max_depth=2, engine="random trees")
+    model = PILBoostClassifier(alpha=2.0, n_estimators=5, max_depth=2, engine="random trees")
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.where(X > 2.0, np.nan, X), y)
     with pytest.raises(ValueError, match="hold some: encode them"):
@@ -201,4 +203,4 @@ def test_it_refuses_tables_that_it_does_not_take(flipped):
 def test_an_unknown_engine_is_refused_with_the_names_of_those_there_are(flipped):
     X, y, *_ = flipped
     with pytest.raises(ValueError, match=r'"random trees", got .none.'):
-        PILBoostClassifier(engine="none").fit(X, y)
+        UntwistClassifier(engine="none").fit(X, y)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.engines import get_forest, make_booster, make_dataset
-from untwist import PILBoostClassifier, _core
+from untwist import PILBoostClassifier, UntwistClassifier, _core
 from untwist.boosting.engines.engine import TreeGrowth
 from untwist.links import ClippedLink, LogitLink
 from untwist.losses import AlphaLoss
@@ -57,13 +57,13 @@ def test_the_reference_engine_agrees(alpha):
     X = np.round(X, 1)
     settings = {"alpha": alpha, "link": "logit", "step_size": 1.0, "init": "zero", **GIVEN}
     fast = PILBoostClassifier(**settings).fit(X, y)
-    slow = PILBoostClassifier(**settings, engine="reference").fit(X, y)
+    slow = PILBoostClassifier(engine="reference", **settings).fit(X, y)
     np.testing.assert_allclose(fast.decision_function(X), slow.decision_function(X), atol=1e-3)
 
 
 def test_posteriors_are_those_of_log_odds():
     X, y = draw_sample()
-    model = PILBoostClassifier(alpha=4.0, link="logit", **GIVEN).fit(X, y)
+    model = UntwistClassifier(**GIVEN).fit(X, y)
     scores = model.decision_function(X)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-scores)), atol=2e-3)
     np.testing.assert_array_equal(model.predict(X), scores > 0)
@@ -71,7 +71,7 @@ def test_posteriors_are_those_of_log_odds():
 
 def test_settings_may_be_left_open():
     X, y = draw_sample(300)
-    model = PILBoostClassifier(link="logit", n_estimators=20, max_depth=3, random_state=0).fit(X, y)
+    model = UntwistClassifier(random_state=0).fit(X, y)
     assert isinstance(model.link_, LogitLink)
     assert model.score(X, y) > 0.7
 
@@ -95,6 +95,6 @@ def test_what_does_not_go_with_it_is_refused(settings, match):
 
 def test_no_certificate_where_the_margin_loss_is_not_convex():
     X, y = draw_sample(100)
-    model = PILBoostClassifier(alpha=4.0, link="logit", **GIVEN).fit(X, y)
+    model = UntwistClassifier(**GIVEN).fit(X, y)
     with pytest.raises(ValueError, match="convex"):
         model.certificate(X, y)

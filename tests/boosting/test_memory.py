@@ -11,7 +11,7 @@ import pytest
 from untwist import PILBoostClassifier
 from untwist.boosting import memory
 from untwist.boosting.engines.compiled import CompiledEngine
-from untwist.boosting.engines.engine import EngineOptions, TreeGrowth, Rows, Task
+from untwist.boosting.engines.engine import EngineOptions, Rows, Task, TreeGrowth
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 

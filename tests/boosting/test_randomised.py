@@ -9,7 +9,7 @@ from helpers import randomised_twin
 from helpers.engines import make_dataset
 from untwist import _core
 from untwist.boosting.engines.compiled import CompiledEngine
-from untwist.boosting.engines.engine import TreeGrowth, Task
+from untwist.boosting.engines.engine import Task, TreeGrowth
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 

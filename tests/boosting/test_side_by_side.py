@@ -128,7 +128,9 @@ def test_a_booster_whose_weights_vanish_ends_and_the_others_go_on(n_threads):
 
     def make_ending():
         clipped = make_booster(apart, ClippedLink(AlphaLoss(2.0)), 100.0, TreeGrowth(max_depth=1), positive_class=1)
-        jointly = make_booster(apart, ClippedLink(AlphaLoss(1.0)), 1000.0, TreeGrowth(), positive_class=None, by_edge=False)
+        jointly = make_booster(
+            apart, ClippedLink(AlphaLoss(1.0)), 1000.0, TreeGrowth(), positive_class=None, by_edge=False
+        )
         return [clipped, jointly]
 
     alone = [booster.boost(50) for booster in make_ending()]

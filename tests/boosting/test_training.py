@@ -8,7 +8,7 @@ import pytest
 from helpers.learners import Oracle
 from untwist.boosting.algorithm import Round
 from untwist.boosting.engines import reference
-from untwist.boosting.engines.engine import EngineOptions, TreeGrowth, Rows, Task
+from untwist.boosting.engines.engine import EngineOptions, Rows, Task, TreeGrowth
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.runs import BoosterRun, Ending, Progress, RoundReport, advance
 from untwist.data.workers import Workers

@@ -239,7 +239,12 @@ def test_rounds_in_blocks_one_at_a_time_and_at_once_are_the_same():
         np.testing.assert_array_equal(one.value, other.value)
         np.testing.assert_array_equal(get_training_scores(at_once), one.scores(X))
         rest = make_booster(
-            make_dataset(X, y > 0), link, 2.0, TreeGrowth(**settings), start=one.keep_first(20).scores(X), first_round=20
+            make_dataset(X, y > 0),
+            link,
+            2.0,
+            TreeGrowth(**settings),
+            start=one.keep_first(20).scores(X),
+            first_round=20,
         )
         rest.boost(17)
         np.testing.assert_array_equal(one.keep_first(20).append(get_forest(rest)).value, one.value)
@@ -350,7 +355,7 @@ def test_fields_of_packed_records_are_copied_and_refused_at_the_border():
     records["X"] = np.random.default_rng(0).normal(size=(300, 3))
     X, plain = records["X"], records["X"].copy()
     assert not X.flags.aligned
-    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, plain[:, 0] > 0)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2).fit(X, plain[:, 0] > 0)
     np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(plain))
     shifted = np.frombuffer(bytearray(b"\0" + plain.tobytes()), dtype=np.float64, offset=1).reshape(plain.shape)
     with pytest.raises(ValueError, match="aligned"):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from untwist import PILBoostClassifier, _core
+from untwist import PILBoostClassifier, UntwistClassifier, _core
 from untwist.automatic import randomised
 from untwist.boosting.engines.compiled import NOTHING, CompiledDataset, CompiledEngine
-from untwist.boosting.engines.engine import TreeGrowth, Rows, Task
+from untwist.boosting.engines.engine import Rows, Task, TreeGrowth
 from untwist.boosting.forest import Forest
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
@@ -132,7 +132,7 @@ def test_randomised_trees_of_sparse_tables_are_those_of_dense_ones(leaf_size, we
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_sparse_tables_are_searched_as_dense_ones(n_classes):
     table, dense, y = draw_sparse(n_rows=150, n_classes=n_classes)
-    expected, found = (PILBoostClassifier(random_state=0).fit(X, y) for X in (dense, table))
+    expected, found = (UntwistClassifier(random_state=0).fit(X, y) for X in (dense, table))
     assert_same_forests(expected, found)
     np.testing.assert_array_equal(expected.model_.out_of_fold.scores, found.model_.out_of_fold.scores)
 
@@ -199,7 +199,7 @@ def test_randomised_trees_of_many_columns_draw_fewer(monkeypatch):
     monkeypatch.setattr(_core, "grow_randomised", watch)
     monkeypatch.setattr(randomised, "MOST_DRAWN_COLUMNS", 8)
     table, _, y = draw_sparse(n_rows=60)
-    PILBoostClassifier(random_state=0).fit(table, y)
+    UntwistClassifier(random_state=0).fit(table, y)
     assert set(drawn) == {8 / 40}
 
 

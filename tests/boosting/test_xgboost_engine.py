@@ -9,8 +9,8 @@ from scipy import sparse
 
 import untwist
 from helpers.noisy_rows import make_noisy_rows
-from untwist import PILBoostClassifier, _core
-from untwist.boosting.engines.engine import EngineOptions, TreeGrowth, Rows, Task
+from untwist import Growth, PILBoostClassifier, UntwistClassifier, _core
+from untwist.boosting.engines.engine import EngineOptions, Rows, Task, TreeGrowth
 from untwist.boosting.engines.xgboost.booster import XGBoostBooster
 from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
 from untwist.boosting.engines.xgboost.trees import assemble_forest, find_last_below, read_trees
@@ -26,7 +26,7 @@ ARRAYS = ("feature", "left", "threshold", "missing_left", "set")
 def fit_both(X, y, *fit, **settings):
     """The same fit by XGBoost's trees and by the compiled engine."""
     settings = {"alpha": 2.0, "n_estimators": 12, "max_depth": 4, "random_state": 0, "n_jobs": 1} | settings
-    theirs = PILBoostClassifier(engine="xgboost", **settings).fit(X, y, *fit)
+    theirs = UntwistClassifier(engine="xgboost", **settings).fit(X, y, *fit)
     ours = PILBoostClassifier(**{k: v for k, v in settings.items() if k not in ("tree_method", "device")}).fit(
         X, y, *fit
     )
@@ -169,7 +169,9 @@ def test_a_split_on_numbers_keeps_every_row_on_its_side():
     tie = 2.0**128 - 2.0**103  # Half way between the largest single and the next one if there were one.
     np.testing.assert_array_equal(extremes[[0, 1, 3]], [-np.inf, -tie, np.nextafter(tie, 0.0)])
     X, y = make_noisy_rows()
-    model = PILBoostClassifier(2.0, n_estimators=8, max_depth=5, engine="xgboost", tree_method="exact").fit(X, y)
+    model = PILBoostClassifier(
+        alpha=2.0, n_estimators=8, max_depth=5, engine="xgboost", growth=Growth(tree_method="exact")
+    ).fit(X, y)
     rows = np.concatenate([X, np.nextafter(X, np.inf), model.forest_.threshold[:, None] * np.ones(X.shape[1])])
     plain = to_xgboost(model)
     expected = plain.predict(xgboost.DMatrix(rows), output_margin=True)
@@ -182,13 +184,15 @@ def test_categories_are_learned():
     y = (np.isin(colour, [1, 4, 7, 8]) ^ (rng.random(3000) < 0.1)).astype(int)
     X = np.column_stack([colour.astype(float), rng.normal(size=3000)])
     X[:50, 0] = np.nan
-    model = PILBoostClassifier(2.0, n_estimators=20, max_depth=3, engine="xgboost", categorical_features=[0]).fit(X, y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=20, max_depth=3, engine="xgboost", categorical_features=[0]).fit(
+        X, y
+    )
     truth = np.isin(np.arange(12), [1, 4, 7, 8])
     rows = np.column_stack([np.arange(12.0), np.zeros(12)])
     np.testing.assert_array_equal(model.predict(rows), truth)
     # One value is unknown and one is missing.
     assert np.isfinite(model.predict_proba([[99.0, 0.0], [np.nan, 0.0], [1.0, 0.0]])).all()
-    fewer = PILBoostClassifier(2.0, n_estimators=5, max_depth=1, engine="xgboost", categorical_features=[0])
+    fewer = PILBoostClassifier(alpha=2.0, n_estimators=5, max_depth=1, engine="xgboost", categorical_features=[0])
     assert fewer.fit(X, y).forest_.set.max() >= 0
 
 
@@ -209,7 +213,7 @@ def test_early_stopping_follows_the_rows_given():
     for name in ("log_loss", "error"):
         kept = theirs.evals_result_["validation"][name]
         np.testing.assert_allclose(kept, ours.evals_result_["validation"][name], atol=2e-5)
-    alone = PILBoostClassifier(2.0, max_depth=4, engine="xgboost", random_state=0, **settings).fit(X, y)
+    alone = UntwistClassifier(engine="xgboost", random_state=0, **settings).fit(X, y)
     assert 300 < len(alone.validation_rows_) < 500
     assert alone.n_iter_ < 200
 
@@ -217,10 +221,7 @@ def test_early_stopping_follows_the_rows_given():
 def test_rows_and_columns_are_drawn():
     X, y = make_noisy_rows()
     settings = {"alpha": 2.0, "n_estimators": 20, "max_depth": 3, "engine": "xgboost"}
-    drawn = [
-        PILBoostClassifier(**settings, subsample=0.5, max_features=0.5, random_state=seed).fit(X, y)
-        for seed in (0, 0, 1)
-    ]
+    drawn = [UntwistClassifier(random_state=seed, **settings).fit(X, y) for seed in (0, 0, 1)]
     scores = [model.decision_function(X) for model in drawn]
     np.testing.assert_array_equal(scores[0], scores[1])
     assert np.abs(scores[0] - scores[2]).max() > 0.01
@@ -242,8 +243,8 @@ def test_what_is_open_is_chosen_by_folds():
 def test_a_warm_start_goes_on_and_files_and_copies_change_no_bit(tmp_path):
     X, y = make_noisy_rows()
     settings = {"alpha": 2.0, "max_depth": 3, "engine": "xgboost", "subsample": 0.7, "random_state": 3}
-    whole = PILBoostClassifier(n_estimators=10, **settings).fit(X, y)
-    half = PILBoostClassifier(n_estimators=4, **settings).fit(X, y)
+    whole = UntwistClassifier(**settings).fit(X, y)
+    half = UntwistClassifier(**settings).fit(X, y)
     untwist.save(half, tmp_path / "half.untwist")
     half = untwist.load(tmp_path / "half.untwist").set_params(n_estimators=10, warm_start=True).fit(X, y)
     np.testing.assert_array_equal(half.forest_.value, whole.forest_.value)
@@ -286,7 +287,7 @@ def test_weights_are_those_of_the_link_to_a_unit(alpha, link):
 def test_what_xgboost_cannot_do_is_refused(settings, message):
     X, y = make_noisy_rows(200, values=5)
     with pytest.raises(ValueError, match=message):
-        PILBoostClassifier(2.0, n_estimators=2, max_depth=2, engine="xgboost", **settings).fit(X, y)
+        PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=2, engine="xgboost", **settings).fit(X, y)
 
 
 def test_few_different_rows_cannot_be_set_aside_by_their_contents():
@@ -295,7 +296,7 @@ def test_few_different_rows_cannot_be_set_aside_by_their_contents():
     for settings in ({}, {"alpha": 2.0, "max_depth": 2, "n_estimators": 5, "early_stopping": True}):
         outcomes = []
         for seed in range(4):
-            model = PILBoostClassifier(engine="xgboost", n_jobs=1, random_state=seed, **settings)
+            model = UntwistClassifier(engine="xgboost", n_jobs=1, random_state=seed, **settings)
             try:
                 model.fit(X, y)
             except ValueError as error:
@@ -309,8 +310,8 @@ def test_few_different_rows_cannot_be_set_aside_by_their_contents():
 def test_an_approximate_fit_goes_on_to_the_same_model():
     X, y = make_noisy_rows(1500)
     settings = {"alpha": 2.0, "max_depth": 3, "engine": "xgboost", "tree_method": "approx", "max_bins": 20, "n_jobs": 1}
-    whole = PILBoostClassifier(n_estimators=10, **settings).fit(X, y)
-    half = PILBoostClassifier(n_estimators=5, **settings).fit(X, y)
+    whole = UntwistClassifier(**settings).fit(X, y)
+    half = UntwistClassifier(**settings).fit(X, y)
     half.set_params(n_estimators=10, warm_start=True).fit(X, y)
     np.testing.assert_array_equal(half.forest_.value, whole.forest_.value)
 
@@ -319,20 +320,20 @@ def test_a_plain_xgboost_model_of_a_frame_has_its_names_and_contributions():
     pandas = pytest.importorskip("pandas")
     X, y = make_noisy_rows(400)
     frame = pandas.DataFrame(X, columns=list("abcdef"))
-    model = PILBoostClassifier(2.0, n_estimators=5, max_depth=3).fit(frame, y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=5, max_depth=3).fit(frame, y)
     matrix = xgboost.DMatrix(frame)
     plain = to_xgboost(model)
     np.testing.assert_allclose(plain.predict(matrix, output_margin=True), model.decision_function(frame), atol=1e-5)
     contributions = plain.predict(matrix, pred_contribs=True)
     np.testing.assert_allclose(contributions.sum(axis=1), model.decision_function(frame), atol=1e-4)
-    odd = PILBoostClassifier(2.0, n_estimators=2, max_depth=2).fit(frame.rename(columns={"a": "a < [b]"}), y)
+    odd = PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=2).fit(frame.rename(columns={"a": "a < [b]"}), y)
     assert to_xgboost(odd).feature_names is None
 
 
 def test_its_settings_need_the_engine():
     X, y = make_noisy_rows(200)
     with pytest.raises(ValueError, match="device='cuda' needs engine=\"xgboost\""):
-        PILBoostClassifier(device="cuda").fit(X, y)
+        UntwistClassifier(device="cuda").fit(X, y)
 
 
 class OnGPU:
@@ -350,16 +351,16 @@ class OnGPU:
 def test_tables_on_a_gpu_are_fetched_and_matrices_of_xgboost_refused():
     X, y = make_noisy_rows(300)
     settings = {"n_estimators": 3, "max_depth": 2, "engine": "xgboost", "n_jobs": 1}
-    model = PILBoostClassifier(2.0, **settings).fit(OnGPU(X), OnGPU(y), OnGPU(np.ones(len(y))))
-    np.testing.assert_array_equal(model.predict(OnGPU(X)), PILBoostClassifier(2.0, **settings).fit(X, y).predict(X))
+    model = UntwistClassifier(**settings).fit(OnGPU(X), OnGPU(y), OnGPU(np.ones(len(y))))
+    np.testing.assert_array_equal(model.predict(OnGPU(X)), UntwistClassifier(**settings).fit(X, y).predict(X))
     with pytest.raises(ValueError, match="a matrix of XGBoost, which keeps no rows"):
-        PILBoostClassifier(2.0, **settings).fit(xgboost.DMatrix(X), y)
+        UntwistClassifier(**settings).fit(xgboost.DMatrix(X), y)
 
 
 def test_threads_do_not_matter():
     X, y = make_noisy_rows(2000)
     settings = {"n_estimators": 5, "max_depth": 3, "engine": "xgboost"}
-    one, two = (PILBoostClassifier(2.0, **settings, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
+    one, two = (UntwistClassifier(n_jobs=n_jobs, **settings).fit(X, y) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one.forest_.value, two.forest_.value)
 
 
@@ -369,13 +370,15 @@ def test_without_xgboost_a_message_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "xgboost", None)
     X, y = make_noisy_rows(200)
     with pytest.raises(ImportError, match=r"untwist\[xgboost\]"):
-        PILBoostClassifier(2.0, n_estimators=2, max_depth=2, engine="xgboost").fit(X, y)
+        PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=2, engine="xgboost").fit(X, y)
 
 
 def test_numbers_beyond_single_precision_are_refused_where_they_would_become_infinite():
     X, y = make_noisy_rows(200)
     X[0, 0] = 1e300
-    model = PILBoostClassifier(2.0, n_estimators=2, max_depth=2, engine="xgboost", tree_method="exact")
+    model = PILBoostClassifier(
+        alpha=2.0, n_estimators=2, max_depth=2, engine="xgboost", growth=Growth(tree_method="exact")
+    )
     with pytest.raises(ValueError, match="single precision"):
         model.fit(X, y)
     model.set_params(tree_method="hist").fit(X, y)  # Bins have no such limit.
@@ -393,7 +396,7 @@ def test_a_plain_xgboost_model_has_the_scores(engine):
     for labels in (y, np.array(["no", "yes"])[y], y + rng.integers(0, 2, len(y))):
         for alpha in (2.0, -3.0):
             settings = {"n_estimators": 9, "max_depth": 4, "engine": engine, "categorical_features": [0]}
-            model = PILBoostClassifier(alpha, **settings).fit(X, labels)
+            model = UntwistClassifier(**settings).fit(X, labels)
             rows = numbers(model, np.vstack([X, np.full(X.shape[1], np.nan), np.full(X.shape[1], 99.0)]))
             kinds = ["c" if column == 0 else "q" for column in range(X.shape[1])]
             matrix = xgboost.DMatrix(rows, feature_types=kinds, enable_categorical=True)
@@ -410,7 +413,7 @@ def test_a_plain_xgboost_model_sends_even_the_largest_numbers_where_the_model_do
     rows = np.array([[-largest], [0.0], [largest], [np.nan]])
     for direction in (-1, 1):  # Missing values are left of all others, and right of them.
         settings = {"n_estimators": 1, "max_depth": 1, "monotonic_cst": [direction], "engine": "xgboost"}
-        model = PILBoostClassifier(2.0, **settings).fit(X, y)
+        model = UntwistClassifier(**settings).fit(X, y)
         assert np.isinf(model.forest_.threshold[0])
         margins = to_xgboost(model).predict(xgboost.DMatrix(rows), output_margin=True)
         np.testing.assert_allclose(margins, model.decision_function(rows), atol=1e-6)
@@ -418,9 +421,7 @@ def test_a_plain_xgboost_model_sends_even_the_largest_numbers_where_the_model_do
 
 def test_a_plain_xgboost_model_of_classes_that_stop_apart(tmp_path):
     X, y = make_noisy_rows(1500, classes=3)
-    model = PILBoostClassifier(
-        2.0, n_estimators=40, max_depth=3, early_stopping=True, n_iter_no_change=2, random_state=0
-    )
+    model = PILBoostClassifier(alpha=2.0, n_estimators=40, max_depth=3, early_stopping=2, random_state=0)
     model.fit(X, y)
     assert len({len(one) for one in model.model_.ensembles}) > 1
     to_xgboost(model).save_model(tmp_path / "plain.ubj")
@@ -428,7 +429,7 @@ def test_a_plain_xgboost_model_of_classes_that_stop_apart(tmp_path):
     np.testing.assert_allclose(
         loaded.predict(xgboost.DMatrix(X), output_margin=True), model.decision_function(X), atol=1e-5
     )
-    automatic = PILBoostClassifier(random_state=0).fit(X[:500], y[:500] > 0)
+    automatic = UntwistClassifier(random_state=0).fit(X[:500], y[:500] > 0)
     margins = to_xgboost(automatic).predict(xgboost.DMatrix(X), output_margin=True)
     np.testing.assert_allclose(probabilities(automatic, margins), automatic.predict_proba(X), atol=1e-4)
 

@@ -18,13 +18,13 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from helpers.learners import Misshapen, Plain, Spoiler, make_paper_model
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.boosting.algorithm import pilboost
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss, FocalLoss, LogLoss, SquareLoss
 from untwist.twisters import ClassNoise
 
-PAPER = PILBoostClassifier(2.0, n_estimators=100, max_depth=3)
+PAPER = PILBoostClassifier(alpha=2.0, n_estimators=100, max_depth=3)
 
 
 def list_failing_checks(estimator):
@@ -33,7 +33,7 @@ def list_failing_checks(estimator):
     return {} if estimator is PAPER else dict.fromkeys(names, "rtol=1e-7, found 1.1e-7")
 
 
-@parametrize_with_checks([PILBoostClassifier(), PAPER], expected_failed_checks=list_failing_checks)
+@parametrize_with_checks([UntwistClassifier(), PAPER], expected_failed_checks=list_failing_checks)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore:cv plays no part")  # A check of scikit-learn gives folds to whatever knows cv.
 @pytest.mark.thinned(3)

@@ -62,7 +62,7 @@ def test_one_model_answers_many_threads_from_its_first_question_on():
 @pytest.mark.slow
 def test_a_fit_lets_other_threads_go_on():
     X, y = draw_rows(60_000)
-    model = PILBoostClassifier(1.1, n_estimators=150, max_depth=6, n_jobs=1)
+    model = PILBoostClassifier(alpha=1.1, n_estimators=150, max_depth=6, n_jobs=1)
     fit = threading.Thread(target=model.fit, args=(X, y))
     turns = 0
     fit.start()

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from helpers.grouped_rows import draw_patients
 from helpers.noisy_rows import make_noisy_rows
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.automatic.search import Search
 from untwist.files import dumps, loads
 from untwist.settings import resolve
@@ -50,9 +50,9 @@ def fit_chosen(model, X, y):
 def test_models_have_not_seen_the_group_that_they_judge(patients):
     X, y, patient, wrong = patients
     with pytest.warns(UserWarning, match="have near twins in other folds"):
-        blind = PILBoostClassifier(random_state=0).fit(X, y)
+        blind = UntwistClassifier(random_state=0).fit(X, y)
     assert blind.noise_ is None  # It would be that of labels which were remembered.
-    seeing = PILBoostClassifier(random_state=0).fit(X, y, groups=patient)
+    seeing = UntwistClassifier(random_state=0).fit(X, y, groups=patient)
     errors = [(one.oof_proba_.argmax(axis=1) != y).mean() for one in (blind, seeing)]
     assert errors[0] < 0.02
     assert errors[1] == pytest.approx(len(wrong) / 24, abs=0.1)
@@ -190,7 +190,7 @@ def test_a_number_of_folds():
     assert data.folds.shape == (3, 150)
     assert np.array_equal(collect(X, y, cv=5).folds, collect(X, y).folds)
     order = np.random.default_rng(0).permutation(150)
-    models = [PILBoostClassifier(**QUICK, cv=3).fit(X[rows], y[rows]) for rows in (np.arange(150), order)]
+    models = [UntwistClassifier(cv=3, **QUICK).fit(X[rows], y[rows]) for rows in (np.arange(150), order)]
     assert np.array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
 
 
@@ -198,7 +198,7 @@ def test_a_number_of_folds():
 def test_what_makes_no_folds_is_refused(cv):
     X, y = make_noisy_rows(60)
     with pytest.raises(ValueError, match="cv must be"):
-        PILBoostClassifier(**QUICK, cv=cv).fit(X, y)
+        UntwistClassifier(cv=cv, **QUICK).fit(X, y)
 
 
 def test_more_folds_than_there_are_rows_groups_or_items_are_refused(patients):
@@ -209,13 +209,13 @@ def test_more_folds_than_there_are_rows_groups_or_items_are_refused(patients):
         with pytest.raises(
             ValueError, match=f"cv must be at most the number of rows of the largest class, {most}, got"
         ):
-            PILBoostClassifier(**QUICK, cv=n_folds).fit(X, y)
+            UntwistClassifier(cv=n_folds, **QUICK).fit(X, y)
     copies = np.repeat(np.arange(60), 2)
     for data, weight in (((X[copies], y[copies]), None), ((X, y), np.full(60, 2.0))):
         with pytest.raises(ValueError, match=f"of the largest class, {2 * most}, got {2 * most + 1}"):
-            PILBoostClassifier(**QUICK, cv=2 * most + 1).fit(*data, weight)
+            UntwistClassifier(cv=2 * most + 1, **QUICK).fit(*data, weight)
     with pytest.raises(ValueError, match=f"of the largest class, {most}, got {most + 1}"):
-        PILBoostClassifier(**QUICK, cv=most + 1).fit(X, y, np.full(60, 1e-300))
+        UntwistClassifier(cv=most + 1, **QUICK).fit(X, y, np.full(60, 1e-300))
     few = np.repeat([[0.0], [1.0]], 20, axis=0), np.repeat([0, 1], 20)
     assert len(collect(*few, np.full(40, 1.4), cv=28).folds) == 28  # Copies of equal rows add up before they are whole.
     X, y, patient, _ = patients
@@ -223,16 +223,16 @@ def test_more_folds_than_there_are_rows_groups_or_items_are_refused(patients):
     source = np.arange(len(y)) % 3
     for n_folds in (25, 2**31 - 1):
         with pytest.raises(ValueError, match=f"cv must be at most the number of different groups, 24, got {n_folds}"):
-            PILBoostClassifier(**QUICK, cv=n_folds).fit(X, y, groups=patient)
+            UntwistClassifier(cv=n_folds, **QUICK).fit(X, y, groups=patient)
         with pytest.raises(ValueError, match=f"cv must be at most the number of items, 24, got {n_folds}"):
-            PILBoostClassifier(random_state=0, cv=n_folds).fit(X, y, source=source, item=patient)
+            UntwistClassifier(random_state=0, cv=n_folds).fit(X, y, source=source, item=patient)
 
 
 def test_items_that_hold_the_same_make_fewer_folds_than_were_asked_for():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (600, 2)).astype(float)
     y = X[:, 0].astype(int) ^ (rng.random(600) < 0.2)
-    fitted = PILBoostClassifier(**QUICK, cv=10).fit(X, y, source=np.arange(600) % 3, item=np.repeat(np.arange(200), 3))
+    fitted = UntwistClassifier(cv=10, **QUICK).fit(X, y, source=np.arange(600) % 3, item=np.repeat(np.arange(200), 3))
     assert fitted.score(X, y) > 0.7
 
 
@@ -246,7 +246,7 @@ def test_folds_train_on_exactly_the_rows_that_they_are_told():
     X, y = make_noisy_rows(240, values=4)  # Any half of the rows has all values, so that columns are binned alike.
     splitter = TimeSeriesSplit(3, gap=10)
     settings = {"alpha": 1.0, "noise_rates": None, "n_estimators": 12, "families": "boosted", "random_state": 0}
-    model = PILBoostClassifier(**settings, cv=splitter).fit(X, y)
+    model = UntwistClassifier(cv=splitter, **settings).fit(X, y)
     judged = np.zeros(240, dtype=bool)
     for train, test in splitter.split(X):
         expected = fit_chosen(model, X[train], y[train]).predict_proba_twisted(X[test])
@@ -264,7 +264,7 @@ def test_a_partition_into_folds_is_like_one_of_ours():
     X, y = make_noisy_rows(150)
     ours = collect(X, y)
     own = PredefinedSplit(ours.folds.argmax(axis=0))
-    models = [PILBoostClassifier(**QUICK, cv=cv).fit(X, y) for cv in (None, own)]
+    models = [UntwistClassifier(cv=cv, **QUICK).fit(X, y) for cv in (None, own)]
     assert np.array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
     assert np.array_equal(models[0].oof_proba_, models[1].oof_proba_)
 
@@ -285,26 +285,26 @@ def test_a_splitter_that_asks_for_groups_says_how_to_give_them(patients, splitte
     with pytest.raises(
         ValueError, match=r"cv, (Stratified)?GroupKFold.* makes no folds of these rows: .*give groups=..."
     ):
-        PILBoostClassifier(cv=splitter, **QUICK).fit(X, y)
+        UntwistClassifier(cv=splitter, **QUICK).fit(X, y)
 
 
 def test_a_splitter_that_complains_of_something_else_is_not_answered_with_groups(patients):
     X, y, *_ = patients
     with pytest.raises(ValueError, match=r"makes no folds of these rows: n_splits=200 cannot be greater .*class$"):
-        PILBoostClassifier(cv=StratifiedKFold(200), **QUICK).fit(X, y)
+        UntwistClassifier(cv=StratifiedKFold(200), **QUICK).fit(X, y)
 
 
 def test_a_splitter_takes_rows_without_a_group_as_groups_of_their_own(patients):
     X, y, groups, _ = patients
     unknown = np.array(groups, dtype=object)
     unknown[:5] = None
-    model = PILBoostClassifier(cv=GroupKFold(3), **QUICK).fit(X, y, groups=unknown)
+    model = UntwistClassifier(cv=GroupKFold(3), **QUICK).fit(X, y, groups=unknown)
     assert np.isfinite(model.oof_proba_).all()
 
 
 def test_folds_of_ones_own_stay_behind_when_a_model_is_saved(patients):
     X, y, groups, _ = patients
-    model = PILBoostClassifier(cv=GroupKFold(3), **QUICK).fit(X, y, groups=groups)
+    model = UntwistClassifier(cv=GroupKFold(3), **QUICK).fit(X, y, groups=groups)
     again = loads(dumps(model))
     assert again.cv is None
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
@@ -317,7 +317,7 @@ def test_where_folds_leave_rows_out_all_rows_make_the_model():
     y = ((X[:, 1] > 0) ^ (X[:, 0] == 1)).astype(int)  # What holds for the first rows is the other way round at the end.
     folds = [(np.arange(160), np.arange(160, 240)), (np.arange(240), np.arange(240, 320))]
     for families in ("boosted", "auto"):
-        model = PILBoostClassifier(random_state=0, families=families, cv=folds).fit(X, y)
+        model = UntwistClassifier(random_state=0, cv=folds).fit(X, y)
         assert (model.predict(X[320:]) == y[320:]).mean() > 0.9
         assert np.isnan(model.oof_proba_[320:]).all()
         assert (model.oof_proba_[160:320].argmax(axis=1) == y[160:320]).mean() > 0.9
@@ -342,7 +342,7 @@ def test_columns_of_many_categories_are_coded_by_the_training_rows_of_a_fold():
 def test_weights_and_class_weights_go_with_folds_of_ones_own():
     X, y = make_noisy_rows(200)
     weight = np.random.default_rng(0).integers(0, 3, 200).astype(float)
-    model = PILBoostClassifier(**QUICK, class_weight="balanced", cv=TimeSeriesSplit(3)).fit(X, y, weight)
+    model = UntwistClassifier(class_weight="balanced", cv=TimeSeriesSplit(3), **QUICK).fit(X, y, weight)
     unseen = model.model_.out_of_fold
     np.testing.assert_allclose(unseen.fit_weights(), weight)
     np.testing.assert_allclose(unseen.row_weights(), np.where(np.arange(200) < 50, 0.0, weight))
@@ -362,7 +362,7 @@ def test_weights_and_class_weights_go_with_folds_of_ones_own():
 def test_folds_that_do_not_go_with_the_rows_are_refused(cv, more, message):
     X = np.random.default_rng(0).normal(size=(60, 2))
     with pytest.raises(ValueError, match=message):
-        PILBoostClassifier(**QUICK, cv=cv).fit(X, np.arange(60) // 30, **more)
+        UntwistClassifier(cv=cv, **QUICK).fit(X, np.arange(60) // 30, **more)
 
 
 def test_workers_take_groups_and_refuse_folds_of_ones_own():
@@ -372,11 +372,11 @@ def test_workers_take_groups_and_refuse_folds_of_ones_own():
         def gather(self, item):
             return [item, None if item is True else item]
 
-    settings = resolve(PILBoostClassifier(engine="xgboost", cv=KFold(3)).get_params())
+    settings = resolve(UntwistClassifier(engine="xgboost", cv=KFold(3)).get_params())
     with pytest.raises(ValueError, match="cv must be None or a number of folds in a distributed fit"):
         SourceColumns().check_allowed(settings, ValidationTable(), Two())
     assert "give groups" in NO_OWN_FOLDS_FOR_WORKERS
-    settings = resolve(PILBoostClassifier(engine="xgboost").get_params())
+    settings = resolve(UntwistClassifier(engine="xgboost").get_params())
     with pytest.raises(ValueError, match="groups must be given to all workers"):
         SourceColumns(groups=[1]).check_allowed(settings, ValidationTable(), Two())
 
@@ -385,6 +385,6 @@ def test_folds_that_nothing_is_chosen_by_are_named():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 2)), np.arange(80) % 2
     with pytest.warns(UserWarning, match="cv plays no part in this fit"):
-        PILBoostClassifier(2.0, n_estimators=2, max_depth=2, cv=3).fit(X, y)
+        PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=2).fit(X, y)
     with pytest.warns(UserWarning, match="cv plays no part in this fit"):
-        PILBoostClassifier(**QUICK, cv=KFold(3)).fit(X, y, X_val=X, y_val=y)
+        UntwistClassifier(cv=KFold(3), **QUICK).fit(X, y, X_val=X, y_val=y)

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from helpers.strategies import any_settings, given_settings, holds, samples, several, tables, weights
-from untwist import PILBoostClassifier, explain, export
+from untwist import PILBoostClassifier, UntwistClassifier, explain, export
 from untwist.audit import audit_labels
 from untwist.boosting.forest import Forest
 from untwist.files import dumps, load, loads, save
@@ -164,7 +164,7 @@ def test_tables_without_enough_rows_or_columns_are_refused(shape):
     for settings in ({}, {"alpha": 2.0, "n_estimators": 2, "max_depth": 2}, {"engine": "reference"}):
         with pytest.raises(ValueError, match=r"sample|feature|class"):
             PILBoostClassifier(**settings).fit(X, y)
-    model = PILBoostClassifier(2.0, n_estimators=2, max_depth=1).fit(np.eye(3), [0, 1, 0])
+    model = PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=1).fit(np.eye(3), [0, 1, 0])
     if shape != (1, 3):
         with pytest.raises(ValueError, match=r"sample|feature"):
             model.predict(X)
@@ -364,7 +364,7 @@ def test_what_categories_are_called_does_not_matter(sample, settings, names):
     in_order = np.array(sorted(names), dtype=object)
     frame = pd.DataFrame(sample.X, columns=[f"x{i}" for i in range(sample.X.shape[1])])
     called, numbered = frame.assign(kind=in_order[kinds]), frame.assign(kind=kinds)
-    by_kind = PILBoostClassifier(**settings, categorical_features=["kind"])
+    by_kind = UntwistClassifier(categorical_features=["kind"], **settings)
     model, other = by_kind.fit(called, sample.y), clone(by_kind).fit(numbered, sample.y)
     assert_same(model, other, called, numbered)
 
@@ -386,9 +386,9 @@ def frames(draw):
 def test_frames_of_numbers_and_text_mind_neither_order_nor_files_nor_code(drawn, settings):
     frame, y, rng = drawn
     text = frame.columns[-2]
-    model = PILBoostClassifier(**settings, categorical_features=[text]).fit(frame, y)
+    model = UntwistClassifier(categorical_features=[text], **settings).fit(frame, y)
     order = rng.permutation(len(y))
-    shuffled = PILBoostClassifier(**settings, categorical_features=[text]).fit(frame.iloc[order], y[order])
+    shuffled = UntwistClassifier(categorical_features=[text], **settings).fit(frame.iloc[order], y[order])
     for other in (shuffled, loads(dumps(model)), pickle.loads(pickle.dumps(model))):
         assert_same_trees(model, other)
         assert_same(model, other, frame)
@@ -529,7 +529,7 @@ def test_the_training_risk_falls_where_the_certificate_applies(sample, alpha, de
 
 @holds(4, sample=samples(rows=(40, 80), kinds=["usual", "few values", "gaps"]), flips=st.sampled_from([0.0, 0.2]))
 def test_an_audit_judges_every_row_whatever_the_order(sample, flips):
-    model = PILBoostClassifier(n_estimators=8, random_state=0, n_jobs=1)
+    model = UntwistClassifier(random_state=0, n_jobs=1)
     y = np.where(sample.rng.random(len(sample.y)) < flips, 1 - sample.y, sample.y)
     assume(len(np.unique(y)) == 2)
     found = audit_labels(sample.X, y, model.fit(sample.X, y))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from helpers.small_fits import assert_same_forests, make_model
-from untwist import PILBoostClassifier, training_data
+from untwist import PILBoostClassifier, UntwistClassifier, training_data
 from untwist.audit import audit_labels
 from untwist.batches import Batches
 from untwist.data.label_coding import MANY_CATEGORIES
@@ -42,7 +42,7 @@ def draw_names(n_rows, n_names=100, seed=0):
 @pytest.fixture(scope="module")
 def by_id():
     X, y = draw_ids()
-    return X, y, PILBoostClassifier(random_state=0, n_jobs=1).fit(X, y)
+    return X, y, UntwistClassifier(random_state=0, n_jobs=1).fit(X, y)
 
 
 def test_ids_that_decide_the_label_are_learned(by_id):
@@ -65,14 +65,14 @@ def test_other_ways_to_fit_learn_them_too(settings, by_id):
 
 def test_several_classes(by_id):
     X, y = draw_ids(classes=3)
-    model = PILBoostClassifier(2.0, n_estimators=30, max_depth=3, random_state=0, n_jobs=1).fit(X, y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=30, max_depth=3, random_state=0, n_jobs=1).fit(X, y)
     assert model.score(X, y) > 0.9
 
 
 def test_names_that_say_nothing_cost_next_to_nothing():
     X, y = draw_names(3000)
     with_names, without = (
-        PILBoostClassifier(random_state=0, n_jobs=1).fit(table[:700], y[:700]) for table in (X, X[["a", "b", "c"]])
+        UntwistClassifier(random_state=0, n_jobs=1).fit(table[:700], y[:700]) for table in (X, X[["a", "b", "c"]])
     )
     loss = without.score(X.loc[700:, ["a", "b", "c"]], y[700:]) - with_names.score(X[700:], y[700:])
     assert loss < 0.01
@@ -101,7 +101,7 @@ def test_the_order_of_rows_does_not_matter(settings):
 def test_what_folds_set_aside_tells_nothing_to_their_models():
     """The label of a row moves the numbers of the folds that train on it, and not of the one that sets it aside."""
     X, y = draw_ids(400, n_ids=60)
-    settings = resolve(PILBoostClassifier(random_state=0).get_params())
+    settings = resolve(UntwistClassifier(random_state=0).get_params())
     before = TrainingData.collect(settings, X, y)
     aside = np.flatnonzero(before.folds[0] > 0)
     weight = before.weight - before.folds[0]
@@ -142,10 +142,12 @@ def test_sets_are_taken_where_folds_say_so():
     ids = [f"i{one}" for one in rng.integers(0, 300, 2000)]
     X = pd.DataFrame({"city": [f"c{one}" for one in city], "sign": sign, "id": ids})
     y = (city % 2) ^ sign
-    model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X[:1000], y[:1000])
+    model = UntwistClassifier(random_state=0, n_jobs=1).fit(X[:1000], y[:1000])
     assert list(model.model_.encoder.schema.numbers) == [2]  # The id has more categories than a set has room for.
     assert model.score(X[1000:], y[1000:]) > 0.95
-    by_numbers = PILBoostClassifier(2.0, n_estimators=20, max_depth=3, random_state=0, n_jobs=1).fit(X[:1000], y[:1000])
+    by_numbers = PILBoostClassifier(alpha=2.0, n_estimators=20, max_depth=3, random_state=0, n_jobs=1).fit(
+        X[:1000], y[:1000]
+    )
     assert list(by_numbers.model_.encoder.schema.numbers) == [0, 2]
 
 

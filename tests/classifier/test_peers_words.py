@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from helpers.small_fits import assert_same_forests, draw_sample, make_model
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.export import numbers
 from untwist.files import dumps, loads
 
@@ -115,4 +115,4 @@ def test_a_generator_gives_a_number_to_every_fit():
     np.testing.assert_array_equal(copied.fit(X, y).decision_function(X), first)
     assert isinstance(copied.get_params()["random_state"], np.random.Generator)
     assert loads(dumps(one)).random_state is None
-    assert PILBoostClassifier(random_state=np.random.default_rng(0)).fit(X, y).n_iter_ > 0
+    assert UntwistClassifier(random_state=np.random.default_rng(0)).fit(X, y).n_iter_ > 0

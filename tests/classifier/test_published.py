@@ -23,7 +23,7 @@ class Reference:
 
     def fit(self, lesson):
         settings = {"n_estimators": lesson.rounds, "max_depth": lesson.depth, "random_state": lesson.seed}
-        model = PILBoostClassifier(self.of.alpha, step_size=self.of.step_size, engine="reference", **settings)
+        model = PILBoostClassifier(alpha=self.of.alpha, step_size=self.of.step_size, engine="reference", **settings)
         return TrainedAlgorithm(model.fit(lesson.X, lesson.y).predict, model.n_iter_, model.feature_importances_)
 
 

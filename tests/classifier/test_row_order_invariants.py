@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from helpers.strategies import holds
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels
 from untwist.audit.findings import measure_reliability, measure_spread, trace_clean_posterior
 from untwist.files import dumps
@@ -83,7 +83,7 @@ def test_validation_rows_may_come_in_any_order(seed, n_classes):
     order = rng.permutation(len(y))
     for settings in (GIVEN | {"early_stopping": True}, FOLDS):
         model, shuffled = (
-            PILBoostClassifier(class_weight="balanced", random_state=0, **settings).fit(
+            UntwistClassifier(class_weight="balanced", random_state=0, **settings).fit(
                 X, y, weight, X_val=X[rows], y_val=y[rows], sample_weight_val=weight[rows]
             )
             for rows in (slice(None), order)
@@ -152,7 +152,7 @@ def test_an_audit_is_the_same_to_the_bit(kind, seed, n_classes):
             raw /= raw.sum(axis=1, keepdims=True)
             audits.append(audit_labels(X[rows], y[rows], pred_probs=raw, sample_weight=weight[rows]))
             continue
-        model = PILBoostClassifier(class_weight="balanced", random_state=0, **FOLDS)
+        model = UntwistClassifier(class_weight="balanced", random_state=0, **FOLDS)
         model.fit(X[rows], y[rows], weight[rows], **there)
         there.pop("reviewed", None)
         audits.append(audit_labels(X[rows], y[rows], model, **there))

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from helpers.small_fits import assert_same_forests, draw_coloured_rows, draw_sample, make_model
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 
 
 def test_metadata_routing():
@@ -145,6 +145,6 @@ def test_messages_about_validation_rows_name_the_classifier():
     X = np.random.default_rng(0).normal(size=(100, 3))
     y = X[:, 0] > 0
     with pytest.raises(ValueError, match="X has 2 features, but PILBoostClassifier is expecting 3"):
-        PILBoostClassifier().fit(X, y, X_val=X[:, :2], y_val=y)
+        UntwistClassifier().fit(X, y, X_val=X[:, :2], y_val=y)
     with pytest.raises(ValueError, match="This PILBoostClassifier estimator requires y to be passed"):
-        PILBoostClassifier().fit(X, None)
+        UntwistClassifier().fit(X, None)

@@ -203,7 +203,7 @@ def test_alpha_star_without_sources_is_that_of_all_labels():
         shift = np.log(np.divide(*model.model_.class_weights[::-1]))
         clean, twisted = (logit(p[:, 1]) - shift for p in (model.predict_proba(X), model.predict_proba_twisted(X)))
         np.testing.assert_allclose(model.alpha_star(X) * twisted, clean, rtol=1e-6, atol=1e-6)
-    plain = PILBoostClassifier(2.0, n_estimators=5, max_depth=2).fit(X, y)
+    plain = PILBoostClassifier(alpha=2.0, n_estimators=5, max_depth=2).fit(X, y)
     inside = np.abs(plain.predict_proba_twisted(X)[:, 1] - 0.5) < 0.4
     np.testing.assert_allclose(plain.alpha_star(X)[inside], 2.0, rtol=1e-6)
 

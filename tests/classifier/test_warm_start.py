@@ -164,7 +164,7 @@ def test_rounds_that_were_not_validated_do_not_end_a_warm_start():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
-    model = PILBoostClassifier(2.0, n_estimators=5, max_depth=2, warm_start=True, random_state=0).fit(X, y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=5, max_depth=2, warm_start=True, random_state=0).fit(X, y)
     for n_estimators in (10, 30):
         model.set_params(n_estimators=n_estimators, early_stopping=True, n_iter_no_change=40)
         model.fit(X, y, X_val=X, y_val=y)

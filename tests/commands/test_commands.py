@@ -14,7 +14,7 @@ import pytest
 from helpers.command_line import untwist
 from helpers.sourced_rows import draw_sourced_rows
 from helpers.tickets import make_tickets
-from untwist import PILBoostClassifier, _core, load, progress, save
+from untwist import PILBoostClassifier, UntwistClassifier, _core, load, progress, save
 from untwist.audit import audit_labels
 from untwist.commands import columns, doctor, inspect, sheets, steps
 from untwist.commands import main as cli
@@ -88,7 +88,7 @@ def test_train_then_predict(folder, capsys):
     assert np.mean(predictions["prediction"] == truth) > 0.9
     np.testing.assert_allclose(predictions[["P(leaves)", "P(stays)"]].sum(axis=1), 1.0)
     table = columns.prepare(frame, "churn")
-    model = PILBoostClassifier(random_state=0).fit(table.X, table.y)
+    model = UntwistClassifier(random_state=0).fit(table.X, table.y)
     np.testing.assert_allclose(predictions["P(stays)"], model.predict_proba(table.X)[:, 1])
 
 
@@ -402,7 +402,7 @@ def test_an_audit_lists_corrects_and_leaves_the_input_alone(folder, capsys):
     assert hashlib.sha256((folder / "people.csv").read_bytes()).hexdigest() == before
     frame, _ = make_people()
     table = columns.prepare(frame, "churn")
-    audit = audit_labels(table.X, table.y, PILBoostClassifier(random_state=0).fit(table.X, table.y))
+    audit = audit_labels(table.X, table.y, UntwistClassifier(random_state=0).fit(table.X, table.y))
     suspects = audit.suspects()
     assert str(audit) in out
     assert f"line {suspects[0] + 2} of people.csv" in out
@@ -429,7 +429,7 @@ def test_a_budget_asks_for_so_many(folder, capsys):
 def test_a_budget_is_told_what_it_should_find(folder, capsys):
     _, out, _ = untwist(capsys, "audit", "people.csv", "--label", "churn", "--budget", 60)
     table = columns.prepare(make_people()[0], "churn")
-    audit = audit_labels(table.X, table.y, PILBoostClassifier(random_state=0).fit(table.X, table.y))
+    audit = audit_labels(table.X, table.y, UntwistClassifier(random_state=0).fit(table.X, table.y))
     expected = audit.wrong[audit.ranking[:60]].sum()
     assert f"Of the labels of these 60 rows about {expected:.0f} are expected to be wrong." in out
     clean, _ = make_people(noise=0)
@@ -444,7 +444,7 @@ def test_a_budget_is_told_what_it_should_find(folder, capsys):
     assert 0.5 < found["wrong_among_suspects_at_most"] <= 1
     _, out, _ = untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 20)
     table = columns.prepare(clean, "churn")
-    audit = audit_labels(table.X, table.y, PILBoostClassifier(random_state=0).fit(table.X, table.y))
+    audit = audit_labels(table.X, table.y, UntwistClassifier(random_state=0).fit(table.X, table.y))
     _, most = audit.bound_wrong(audit.suspects(budget=20))
     words = " ".join(out.split())
     assert f"Of the labels of these 20 rows up to {math.ceil(most)} may be wrong: no noise was found that is" in words
@@ -659,7 +659,7 @@ def test_the_instruction_set_in_use_is_one_that_the_processor_has(capsys):
 def test_inspect_of_very_many_columns_lists_those_that_trees_ask_for(tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 6))
-    model = PILBoostClassifier(2.0, n_estimators=2, max_depth=1, random_state=0).fit(X, X[:, 4] > 0)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=1, random_state=0).fit(X, X[:, 4] > 0)
     path = tmp_path / "wide.untwist"
     save(model, path)
     assert len(json.loads(untwist(capsys, "inspect", path, "--json")[1])["columns"]) == 6
@@ -675,7 +675,7 @@ def test_inspect_tells_columns_classes_and_size(trained, capsys):
     assert "classes leaves, stays" in out
     assert "city" in out
     assert "4 categories" in out
-    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(np.arange(20.0)[:, None], np.arange(20) > 9)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2).fit(np.arange(20.0)[:, None], np.arange(20) > 9)
     save(model, trained / "plain.untwist")
     assert untwist(capsys, "inspect", "plain.untwist")[0] == 0  # This model has no names, no choice and no noise.
 
@@ -719,7 +719,7 @@ def test_an_audit_tells_what_else_is_wrong_by_lines(folder, capsys):
 
 def test_inspect_tells_the_sources_the_noisiest_first(folder, capsys, monkeypatch):
     X, y, source, _ = draw_sourced_rows()
-    model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, y, source=np.char.add(source, "\x1b[31m"))
+    model = UntwistClassifier(random_state=0, n_jobs=1).fit(X, y, source=np.char.add(source, "\x1b[31m"))
     save(model, folder / "sources.untwist")
     status, out, _ = untwist(capsys, "inspect", "sources.untwist")
     assert status == 0

@@ -20,7 +20,7 @@ import pytest
 
 from experiments import datasets
 from helpers.patience import PATIENCE
-from untwist import PILBoostClassifier, load, save
+from untwist import PILBoostClassifier, UntwistClassifier, load, save
 from untwist.audit import audit_labels
 from untwist.commands import main as cli
 from untwist.files import dumps, write_whole
@@ -37,7 +37,7 @@ def models():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
     y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)
-    return [PILBoostClassifier(2.0, n_estimators=n, max_depth=6, n_jobs=1).fit(X, y) for n in (5, 200)]
+    return [PILBoostClassifier(alpha=2.0, n_estimators=n, max_depth=6, n_jobs=1).fit(X, y) for n in (5, 200)]
 
 
 @pytest.fixture
@@ -152,7 +152,8 @@ def test_a_full_device_is_an_os_error_for_models_and_one_line_for_results(models
     with pytest.raises(OSError, match="No space"):
         save(models[0], "/dev/full")
     save(
-        PILBoostClassifier(2.0, n_estimators=2, max_depth=1).fit(*read_labelled_rows(table)), tmp_path / "model.untwist"
+        PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=1).fit(*read_labelled_rows(table)),
+        tmp_path / "model.untwist",
     )
     words = [sys.executable, "-m", "untwist.commands.main", "predict", str(tmp_path / "model.untwist"), str(table)]
     with open("/dev/full", "w") as full:
@@ -221,12 +222,12 @@ def test_a_file_reaches_the_disk_before_its_name_and_then_its_folder(models, tmp
 
 def test_a_clock_that_goes_backwards_changes_nothing(monkeypatch, table):
     X, y = read_labelled_rows(table)
-    expected = dumps(PILBoostClassifier(random_state=0).fit(X, y))
+    expected = dumps(UntwistClassifier(random_state=0).fit(X, y))
     clock = iter(range(2**31, 0, -86_400))
     for name in ("time", "time_ns"):
         monkeypatch.setattr(time, name, lambda: float(next(clock)))
     told = []
-    model = PILBoostClassifier(random_state=0, callbacks=[lambda one: told.append(one.seconds)]).fit(X, y)
+    model = UntwistClassifier(random_state=0, callbacks=[lambda one: told.append(one.seconds)]).fit(X, y)
     assert dumps(model) == expected
     assert told == sorted(told)
     assert told[0] >= 0
@@ -255,7 +256,7 @@ WITHOUT = """
 import io, contextlib
 import numpy as np
 import untwist
-from untwist import PILBoostClassifier
+from untwist import Growth, PILBoostClassifier, UntwistClassifier
 from untwist.commands import main as cli
 from untwist.audit import audit_labels
 from untwist.distributed import ray, spark
@@ -331,7 +332,7 @@ def test_an_xgboost_that_is_too_old_is_named(monkeypatch):
     monkeypatch.setattr(xgboost, "__version__", "2.1.4")
     X = np.arange(20.0)[:, None]
     with pytest.raises(ImportError, match=r"needs xgboost 3 or newer, got 2\.1\.4: pip install --upgrade"):
-        PILBoostClassifier(2.0, n_estimators=2, max_depth=1, engine="xgboost").fit(X, X[:, 0] > 9)
+        PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=1, engine="xgboost").fit(X, X[:, 0] > 9)
 
 
 # ---- networks ----

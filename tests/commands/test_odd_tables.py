@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from helpers.command_line import untwist
-from untwist import PILBoostClassifier, save
+from untwist import UntwistClassifier, save
 from untwist.commands import sheets
 from untwist.commands.blocks import SheetInBlocks
 from untwist.commands.columns import prepare
@@ -514,7 +514,7 @@ def test_dates_in_a_column_of_numbers_are_refused(folder, capsys, ending, way):
 
 def test_a_few_dates_in_a_column_of_numbers_are_no_numbers(folder, capsys):
     frame = make_frame().assign(empty=np.nan)
-    save(PILBoostClassifier(random_state=0).fit(frame.drop(columns="y"), frame["y"]), "m.untwist")
+    save(UntwistClassifier(random_state=0).fit(frame.drop(columns="y"), frame["y"]), "m.untwist")
     few = frame.iloc[:19].assign(x="2020-01-01")
     for rows, status in [(few, 0), (pd.concat([few, few.iloc[:1]]), 1), (frame.assign(empty="2020-01-01"), 0)]:
         write(rows, "csv")
@@ -535,7 +535,7 @@ def test_notes_show_the_beginning_of_long_texts(folder, capsys):
 
 def test_a_column_that_no_tree_asks_for_may_become_text(folder, capsys):
     frame = make_frame().assign(empty=np.nan)
-    save(PILBoostClassifier(random_state=0).fit(frame.drop(columns="y"), frame["y"]), "m.untwist")
+    save(UntwistClassifier(random_state=0).fit(frame.drop(columns="y"), frame["y"]), "m.untwist")
     write(frame.assign(empty="abc"), "csv")
     status, _, err = untwist(capsys, "predict", "m.untwist", "t.csv", "-o", "p.csv")
     assert status == 0, err

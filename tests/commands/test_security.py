@@ -21,7 +21,7 @@ import pytest
 from helpers.model_bytes import put_together, take_apart
 from helpers.model_fixtures import FOLDER
 from helpers.report_fixtures import HOSTILE
-from untwist import PILBoostClassifier, load
+from untwist import PILBoostClassifier, UntwistClassifier, load
 from untwist import text as safe
 from untwist.commands import columns, sheets
 from untwist.commands import main as cli
@@ -469,7 +469,7 @@ def test_batches_of_text_that_is_no_utf8_are_refused_too(tmp_path):
     for source in (tmp_path / "bad.parquet", dataset.dataset(tmp_path / "bad.parquet")):
         rows = Batches(source, ["plain", "odd"])
         with pytest.raises(ValueError, match="column 'odd', row 41: the text is not UTF-8"):
-            PILBoostClassifier(2.0, n_estimators=2).fit(rows, np.arange(60) % 2)
+            UntwistClassifier().fit(rows, np.arange(60) % 2)
         with pytest.raises(ValueError, match="column 'odd', row 41: the text is not UTF-8"):
             rows.column("odd")
 
@@ -617,7 +617,7 @@ def fit_named_model(names, categories, classes):
     X = pd.DataFrame(rng.integers(0, 6, (200, 2)).astype(float), columns=names)
     X[names[0]] = pd.Categorical.from_codes(X[names[0]].astype(int) % len(categories), categories)
     y = np.array(classes, dtype=object)[(rng.random(200) + (X[names[1]] > 2) > 0.9).astype(int)]
-    return PILBoostClassifier(2.0, n_estimators=3, max_depth=2, n_jobs=1).fit(X, y)
+    return PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2, n_jobs=1).fit(X, y)
 
 
 def test_names_cannot_leave_the_comments_of_exported_code(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from helpers.command_line import untwist
 from helpers.grouped_rows import draw_patients
 from helpers.sourced_rows import draw_sourced_rows, draw_votes
-from untwist import PILBoostClassifier, load, save
+from untwist import UntwistClassifier, load, save
 from untwist.audit import audit_labels
 from untwist.commands import columns
 
@@ -182,7 +182,7 @@ def test_training_tells_no_share_of_a_source_whose_rows_have_near_twins(tmp_path
 def test_among_near_twins_a_source_that_stands_out_is_named_without_its_share(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     X, y, source, _ = draw_sourced_rows()
-    model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, y, source=source)
+    model = UntwistClassifier(random_state=0, n_jobs=1).fit(X, y, source=source)
     model.model_ = replace(model.model_, has_twins=True)
     save(model, "m.untwist")
     lines = untwist(capsys, "inspect", "m.untwist")[1].splitlines()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from helpers.command_line import untwist
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.audit import audit_labels
 from untwist.commands import columns, sheets
 from untwist.twisters import ClassNoise
@@ -173,7 +173,7 @@ def audit_twin(name, folder):
 
 def audit(path):
     table = columns.prepare(sheets.read(path).frame, "churn")
-    model = PILBoostClassifier(random_state=0, n_jobs=1).fit(table.X, table.y)
+    model = UntwistClassifier(random_state=0, n_jobs=1).fit(table.X, table.y)
     return table, audit_labels(table.X, table.y, model)
 
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from helpers.command_line import untwist
-from untwist import PILBoostClassifier, load
+from untwist import PILBoostClassifier, UntwistClassifier, load
 from untwist.batches import Batches
 from untwist.data import batches
 
@@ -116,7 +116,7 @@ def test_xgboost_grows_its_trees_on_blocks_too(file):
     pytest.importorskip("xgboost")
     memory = make_table().drop_columns(["y", "weight"])
     rows, y = Batches(file).drop("y", "weight"), Batches(file).column("y")
-    assert_same_model(*(PILBoostClassifier(**PLAIN, engine="xgboost").fit(X, y) for X in (memory, rows)))
+    assert_same_model(*(UntwistClassifier(engine="xgboost", **PLAIN).fit(X, y) for X in (memory, rows)))
 
 
 def test_many_rows_are_sampled_alike(tmp_path, monkeypatch):
@@ -149,7 +149,7 @@ def test_validation_rows_in_blocks_or_in_memory(file):
 
 def test_a_warm_start_goes_on_from_blocks(file):
     rows, y = Batches(file).drop("y", "weight"), Batches(file).column("y")
-    model = PILBoostClassifier(**PLAIN | {"n_estimators": 3}, warm_start=True).fit(rows, y)
+    model = PILBoostClassifier(warm_start=True, **PLAIN | {"n_estimators": 3}).fit(rows, y)
     assert_same_model(model.set_params(n_estimators=6).fit(rows, y), PILBoostClassifier(**PLAIN).fit(rows, y))
 
 
@@ -253,7 +253,7 @@ def test_what_is_wrong_is_said(file, tmp_path):
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         PILBoostClassifier(**PLAIN).fit(rows, y[:-1])
     with pytest.raises(ValueError, match='alpha="menon" needs the table in memory'):
-        PILBoostClassifier("menon", n_estimators=3, max_depth=2).fit(rows, y)
+        PILBoostClassifier(alpha="menon", n_estimators=3, max_depth=2).fit(rows, y)
     for other in ({"engine": "reference"}, {"estimator": Ridge()}, {"engine": "xgboost", "tree_method": "exact"}):
         with pytest.raises(ValueError, match="learn from Batches"):
             PILBoostClassifier(**PLAIN, **other).fit(rows, y)
@@ -438,8 +438,8 @@ def test_a_block_may_be_prepared_as_a_table_of_arrow(tmp_path):
     table = Batches(tmp_path / "days.parquet", ["day"], prepare=numbers)
     assert table.column_names == ["day"]
     labels = Batches(tmp_path / "days.parquet").column("y")
-    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(table, labels)
-    same = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(np.arange(400.0)[:, None], labels)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2).fit(table, labels)
+    same = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2).fit(np.arange(400.0)[:, None], labels)
     np.testing.assert_array_equal(model.forest_.value, same.forest_.value)
 
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs
 
 from helpers.grouped_rows import draw_patients
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.data import twins as near_twins
 from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
@@ -274,7 +274,7 @@ def test_numbers_of_half_the_width_are_looked_at_too(dtype):
 
 
 def look_with_groups(X, y, groups):
-    settings = resolve(PILBoostClassifier(random_state=0).get_params())
+    settings = resolve(UntwistClassifier(random_state=0).get_params())
     return TrainingData.collect(settings, X, y, sources=SourceColumns(groups=groups)).find_twins()
 
 

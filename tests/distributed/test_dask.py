@@ -7,7 +7,7 @@ import pytest
 
 from helpers.noisy_rows import make_noisy_rows
 from helpers.workers import GIVEN, Killer, assert_same_model
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("default")]  # Dask has warnings of its own
 pytest.importorskip("xgboost")
@@ -16,7 +16,7 @@ array = pytest.importorskip("dask.array")
 dataframe = pytest.importorskip("dask.dataframe")
 pandas = pytest.importorskip("pandas")
 
-from untwist.distributed.dask import DaskPILBoostClassifier, _join_tables  # noqa: E402 - after what it needs
+from untwist.distributed.dask import DaskPILBoostClassifier, DaskUntwistClassifier, _join_tables  # noqa: E402 - after what it needs
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +60,9 @@ def test_arrays_make_the_model_of_one_process(client):
 def test_sources_and_reviews_are_not_for_distributed_rows():
     for given in ({"source": ["a"] * 9}, {"item": range(9)}):
         with pytest.raises(ValueError, match="source and item must be None in a distributed fit"):
-            DaskPILBoostClassifier().fit(np.zeros((9, 2)), np.arange(9) % 2, **given)
+            DaskUntwistClassifier().fit(np.zeros((9, 2)), np.arange(9) % 2, **given)
     with pytest.raises(ValueError, match="reviewed must be None in a distributed fit"):
-        DaskPILBoostClassifier().fit(np.zeros((9, 2)), np.arange(9) % 2, reviewed=[0])
+        DaskUntwistClassifier().fit(np.zeros((9, 2)), np.arange(9) % 2, reviewed=[0])
 
 
 def test_frames_with_text_and_several_classes_make_the_model_of_one_process(client):
@@ -87,8 +87,8 @@ def test_early_stopping_and_what_is_open(client):
     model = DaskPILBoostClassifier(**settings)
     model.fit(*cut_into_blocks(X[:2000], y[:2000]), None, *cut_into_blocks(X[2000:], y[2000:], rows=400))
     assert_same_model(model, alone)
-    chosen = DaskPILBoostClassifier(n_jobs=1, random_state=0).fit(*cut_into_blocks(X, y))
-    one = PILBoostClassifier(engine="xgboost", n_jobs=1, random_state=0).fit(X, y)
+    chosen = DaskUntwistClassifier(n_jobs=1, random_state=0).fit(*cut_into_blocks(X, y))
+    one = UntwistClassifier(engine="xgboost", n_jobs=1, random_state=0).fit(X, y)
     np.testing.assert_allclose(chosen.predict_proba(X), one.predict_proba(X), atol=1e-9)
     assert str(chosen.noise_) == str(one.noise_)
 
@@ -100,7 +100,7 @@ def test_rows_to_validate_on_other_workers_and_fits_one_after_the_other(client):
     model = DaskPILBoostClassifier(**settings)
     model.fit(*cut_into_blocks(X[:600], y[:600], rows=600), None, *cut_into_blocks(X[600:], y[600:], rows=100))
     assert_same_model(model, alone)
-    chosen = DaskPILBoostClassifier(n_jobs=1, max_depth=2).fit(*cut_into_blocks(X, y, rows=300))
+    chosen = DaskUntwistClassifier(n_jobs=1).fit(*cut_into_blocks(X, y, rows=300))
     assert hasattr(chosen, "choice_")
     chosen.set_params(**GIVEN).fit(*cut_into_blocks(X, y, rows=300))
     assert not hasattr(chosen, "choice_")
@@ -183,7 +183,7 @@ def test_without_a_client_a_sentence_says_so(monkeypatch):
 def test_a_killed_worker_is_an_error():
     X, y = make_noisy_rows(1200)
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    model = DaskPILBoostClassifier(**GIVEN, callbacks=[Killer(rank=1, round_=3)])
+    model = DaskUntwistClassifier(callbacks=[Killer(rank=1, round_=3)], **GIVEN)
     lost = pytest.raises(RuntimeError, match="Dask lost worker tcp://")
     with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster), lost:
         model.fit(*cut_into_blocks(X, y, rows=300))

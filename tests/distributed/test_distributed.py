@@ -12,7 +12,7 @@ import untwist
 from helpers.noisy_rows import make_noisy_rows
 from helpers.patience import PATIENCE
 from helpers.workers import GIVEN, TESTS, Killer, assert_same_model
-from untwist import PILBoostClassifier, training_data
+from untwist import PILBoostClassifier, UntwistClassifier, training_data
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.data.folds import draw_folds, draw_share
 from untwist.data.tables import KNOWN_CATEGORIES
@@ -148,7 +148,7 @@ def test_validation_rows_that_only_some_workers_have():
 def test_a_killed_worker_is_named_and_nobody_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", TESTS)
     X, y = make_noisy_rows(1000)
-    model = PILBoostClassifier(**GIVEN, callbacks=[Killer(rank=1, round_=3, marker=tmp_path / "killed")])
+    model = UntwistClassifier(callbacks=[Killer(rank=1, round_=3, marker=tmp_path / "killed")], **GIVEN)
     with pytest.raises(RuntimeError, match=r"worker 1 of 2 was killed \(SIGKILL\)"):
         local.fit(model, local.shards(2, X, y))
     assert not list_workers_left()
@@ -161,7 +161,7 @@ def test_a_restart_does_not_take_the_checkpoint_of_another_fit(tmp_path, monkeyp
     path = tmp_path / "run.untwist"
     untwist.save(PILBoostClassifier(**GIVEN | {"n_estimators": 4}).fit(X, 1 - y), path)
     callbacks = [Checkpoint(path, every=4), Killer(rank=0, round_=2, marker=tmp_path / "killed")]
-    model = local.fit(PILBoostClassifier(**GIVEN, callbacks=callbacks), local.shards(2, X, y), restarts=1)
+    model = local.fit(UntwistClassifier(callbacks=callbacks, **GIVEN), local.shards(2, X, y), restarts=1)
     assert_same_model(model, PILBoostClassifier(**GIVEN).fit(X, y))
 
 
@@ -171,7 +171,7 @@ def test_a_restart_goes_on_from_the_checkpoint_to_the_same_model(tmp_path, monke
     X, y = make_noisy_rows(1000)
     settings = GIVEN | {"subsample": 0.7, "n_estimators": 12}
     callbacks = [Checkpoint(tmp_path / "run.untwist", every=4), Killer(rank=0, round_=6, marker=tmp_path / "killed")]
-    model = local.fit(PILBoostClassifier(**settings, callbacks=callbacks), local.shards(2, X, y), restarts=1)
+    model = local.fit(UntwistClassifier(callbacks=callbacks, **settings), local.shards(2, X, y), restarts=1)
     assert (tmp_path / "killed").exists()
     assert_same_model(model, PILBoostClassifier(**settings).fit(X, y))
     assert untwist.load(tmp_path / "run.untwist").n_iter_ == 12
@@ -183,9 +183,9 @@ def test_a_checkpoint_goes_on_to_the_same_model(tmp_path, engine, stopping):
     X, y = make_noisy_rows(1500)
     settings = GIVEN | {"engine": engine, "n_estimators": 40, "early_stopping": stopping, "n_iter_no_change": 4}
     path = tmp_path / "run.untwist"
-    whole = PILBoostClassifier(**settings, callbacks=[Checkpoint(path, every=5)]).fit(X, y)
+    whole = UntwistClassifier(callbacks=[Checkpoint(path, every=5)], **settings).fit(X, y)
     assert untwist.load(path).n_iter_ == (40 if not stopping else untwist.load(path).n_iter_)
-    begun = PILBoostClassifier(**settings, callbacks=[Checkpoint(path, every=5), lambda progress: progress.round == 8])
+    begun = UntwistClassifier(callbacks=[Checkpoint(path, every=5), lambda progress: progress.round == 8], **settings)
     begun.fit(X, y)
     assert untwist.load(path).n_iter_ == 5
     model = resumed(PILBoostClassifier(**settings), path).fit(X, y)
@@ -196,7 +196,7 @@ def test_a_checkpoint_survives_a_full_disk(tmp_path, monkeypatch):
     X, y = make_noisy_rows(500)
     path = tmp_path / "run.untwist"
     settings = GIVEN | {"engine": "compiled"}
-    PILBoostClassifier(**settings | {"n_estimators": 4}, callbacks=[Checkpoint(path, every=4)]).fit(X, y)
+    UntwistClassifier(callbacks=[Checkpoint(path, every=4)], **settings | {"n_estimators": 4}).fit(X, y)
     before = path.read_bytes()
 
     def full(*_):
@@ -204,7 +204,7 @@ def test_a_checkpoint_survives_a_full_disk(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        PILBoostClassifier(**settings, callbacks=[Checkpoint(path, every=4)]).fit(X[::-1], y[::-1])
+        UntwistClassifier(callbacks=[Checkpoint(path, every=4)], **settings).fit(X[::-1], y[::-1])
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["run.untwist"]
 
@@ -219,8 +219,8 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
 def test_a_checkpoint_needs_given_settings(tmp_path):
     X, y = make_noisy_rows(300)
     with pytest.raises(ValueError, match="a checkpoint needs alpha"):
-        PILBoostClassifier(callbacks=[Checkpoint(tmp_path / "run.untwist")]).fit(X, y)
-    assert resumed(model := PILBoostClassifier(), tmp_path / "nothing") is model
+        UntwistClassifier(callbacks=[Checkpoint(tmp_path / "run.untwist")]).fit(X, y)
+    assert resumed(model := UntwistClassifier(), tmp_path / "nothing") is model
 
 
 @pytest.mark.cluster
@@ -246,7 +246,7 @@ def test_rows_that_a_worker_refuses_are_an_error_for_all(spoil, message):
 def test_lambdas_are_refused_before_anything_starts():
     X, y = make_noisy_rows(200)
     with pytest.raises(ValueError, match="no lambdas"):
-        local.fit(PILBoostClassifier(**GIVEN, callbacks=[lambda progress: None]), local.shards(2, X, y))
+        local.fit(UntwistClassifier(callbacks=[lambda progress: None], **GIVEN), local.shards(2, X, y))
     with pytest.raises(ValueError, match="no lambdas"):
         local.fit(PILBoostClassifier(**GIVEN), [lambda: {"X": X, "y": y}])
 
@@ -254,11 +254,11 @@ def test_lambdas_are_refused_before_anything_starts():
 def test_settings_that_no_worker_can_have_are_refused():
     X, y = make_noisy_rows(200)
     with pytest.raises(ValueError, match='needs engine="xgboost"'):
-        local.fit(PILBoostClassifier(engine="compiled"), local.shards(2, X, y))
+        local.fit(UntwistClassifier(engine="compiled"), local.shards(2, X, y))
     with pytest.raises(ValueError, match="exact"):
-        local.fit(PILBoostClassifier(**GIVEN, tree_method="exact"), local.shards(2, X, y))
+        local.fit(UntwistClassifier(**GIVEN), local.shards(2, X, y))
     with pytest.raises(ValueError, match="menon"):
-        local.fit(PILBoostClassifier(alpha="menon"), local.shards(2, X, y))
+        local.fit(UntwistClassifier(), local.shards(2, X, y))
 
 
 def test_alone_nobody_is_asked():
@@ -288,7 +288,7 @@ def test_a_script_without_a_main_guard_can_start_workers(tmp_path):
         textwrap.dedent(
             """
             import numpy as np
-            from untwist import PILBoostClassifier
+            from untwist import Growth, PILBoostClassifier, UntwistClassifier
             from untwist.distributed import local
             X = np.arange(600.0).reshape(-1, 2) % 37
             y = (X[:, 0] > 18).astype(int)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.distributed import launching
 from untwist.distributed.columns import TrainingColumns, add_predictions, join_tables
 from untwist.distributed.launching import LOST, Outcome, choose_model, limit_threads, wait_for_model
@@ -51,8 +51,8 @@ def test_a_worker_that_never_ends_does_not_hold_up_the_error_of_another(monkeypa
 
 
 def test_threads_are_limited_unless_they_are_a_setting():
-    assert limit_threads(PILBoostClassifier(), 3).n_jobs == 3
-    assert limit_threads(PILBoostClassifier(n_jobs=2), 3).n_jobs == 2
+    assert limit_threads(UntwistClassifier(), 3).n_jobs == 3
+    assert limit_threads(UntwistClassifier(n_jobs=2), 3).n_jobs == 2
 
 
 def test_columns_are_chosen_and_checked():
@@ -85,7 +85,7 @@ def test_predictions_become_columns_of_the_type_of_the_labels(labels):
     x = np.linspace(-1.0, 1.0, 40)
     table = pyarrow.table({"b": x, "other": [["a list"]] * 40, "a": x**2})
     y = np.array(labels)[(x > 0).astype(int)]
-    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(table.select(["a", "b"]), y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2).fit(table.select(["a", "b"]), y)
     predicted = add_predictions(model, table)
     assert predicted.column_names == ["b", "other", "a", "prediction", "probability"]
     assert predicted["prediction"].to_pylist() == y.tolist()
@@ -96,4 +96,4 @@ def test_predictions_become_columns_of_the_type_of_the_labels(labels):
     with pytest.raises(ValueError, match="fitted with a column 'a', which the table lacks"):
         add_predictions(model, table.drop_columns("a"))
     with pytest.raises(ValueError, match="knows no names of columns"):
-        add_predictions(PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(x[:, None], y), table)
+        add_predictions(PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2).fit(x[:, None], y), table)

@@ -16,7 +16,7 @@ from experiments.trust.parts import Part
 from experiments.trust.slices import SlicesRow
 from experiments.trust.sources import SourcesRow
 from experiments.trust.worlds import FOUR_WORLDS, TWO_WORLDS, flip, simulate
-from untwist import PILBoostClassifier
+from untwist import UntwistClassifier
 from untwist.commands.main import run_program
 from untwist.noise.rates import PRIOR_OF_NO_NOISE
 
@@ -192,8 +192,8 @@ def test_the_worst_clean_set_comes_first_and_promises_are_judged(tmp_path, monke
 def test_both_posteriors_come_from_one_fit():
     X, y, _ = simulate("easy", 300, np.random.default_rng(0))
     y = flip(y, np.array([[0.8, 0.2], [0.2, 0.8]]), np.random.default_rng(1))
-    plain = PILBoostClassifier(noise_rates=None, random_state=0).fit(X, y)
-    model = PILBoostClassifier(random_state=0).fit(X, y)
+    plain = UntwistClassifier(noise=None, random_state=0).fit(X, y)
+    model = UntwistClassifier(random_state=0).fit(X, y)
     uncorrected, corrected = clean.predict_both(model, X)
     np.testing.assert_allclose(uncorrected, plain.predict_proba(X), atol=1e-12)
     np.testing.assert_array_equal(corrected, model.predict_proba(X))
@@ -203,7 +203,7 @@ def test_both_posteriors_come_from_one_fit():
 def test_the_curve_of_the_decision_is_what_each_prior_loses_and_wins():
     X, y, _ = simulate("easy", 400, np.random.default_rng(0))
     y = flip(y, np.array([[0.9, 0.1], [0.1, 0.9]]), np.random.default_rng(1))
-    model = PILBoostClassifier(random_state=0).fit(X, y)
+    model = UntwistClassifier(random_state=0).fit(X, y)
     uncorrected, corrected = clean.predict_both(model, X)
     np.testing.assert_allclose(clean.predict_by_prior(model, X, PRIOR_OF_NO_NOISE), corrected, atol=1e-9)
     bold, shy = (clean.predict_by_prior(model, X, prior) for prior in (0.001, 0.999))

@@ -10,7 +10,7 @@ import pytest
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence, permutation_importance
 
 from helpers.zoo import MODELS, compute_boosted_scores, fit_model
-from untwist import PILBoostClassifier, explain
+from untwist import Growth, PILBoostClassifier, UntwistClassifier, explain
 from untwist.boosting.ensemble import Ensemble
 from untwist.explain import shap_trees, shap_values, shapley, tree_explainer
 from untwist.export import numbers
@@ -66,7 +66,7 @@ def test_values_are_those_of_all_subsets_of_columns(settings):
     chance = 0.1 + 0.5 * (X["kind"] == "ç") + 0.3 * (X["told"].isna() & (X["size"] > 0))
     y = np.random.default_rng(0).random(len(X)) < chance
     settings = {"max_depth": None, "n_estimators": 2, "n_jobs": 1} | settings
-    model = PILBoostClassifier(2.0, **settings).fit(X, y)
+    model = UntwistClassifier(**settings).fit(X, y)
     rows = numbers(model, X)
     found = explain.explain(model, X[:5], background=X)
     assert (model.forest_.set >= 0).any()
@@ -132,9 +132,13 @@ def test_rows_come_in_blocks(monkeypatch):
 
 def test_a_column_without_splits_contributes_nothing():
     X = np.random.default_rng(0).normal(size=(200, 3))
-    model = PILBoostClassifier(2.0, n_estimators=10, max_depth=2, max_features=1.0).fit(X[:, :2], X[:, 0] > 0)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=10, max_depth=2, growth=Growth(max_features=1.0)).fit(
+        X[:, :2], X[:, 0] > 0
+    )
     wide = np.column_stack([X[:, :2], np.zeros(200)])
-    other = PILBoostClassifier(2.0, n_estimators=10, max_depth=2, max_features=1.0).fit(wide, X[:, 0] > 0)
+    other = PILBoostClassifier(alpha=2.0, n_estimators=10, max_depth=2, growth=Growth(max_features=1.0)).fit(
+        wide, X[:, 0] > 0
+    )
     np.testing.assert_array_equal(shap_values(other, wide)[:, 2], 0.0)
     np.testing.assert_allclose(shap_values(other, wide)[:, :2], shap_values(model, X[:, :2]), atol=ROUNDING)
 
@@ -145,13 +149,13 @@ def test_contributions_know_names_and_categories():
     assert found.feature_names == list(X.columns)
     assert [one for one in found.shown[:, 1] if one is not None] == X["city"][:10].dropna().tolist()
     np.testing.assert_array_equal(found.data, numbers(model, X[:10]))
-    plain = PILBoostClassifier(2.0, n_estimators=2, max_depth=1).fit(np.eye(20), np.arange(20) % 2)
+    plain = PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=1).fit(np.eye(20), np.arange(20) % 2)
     assert explain.explain(plain, np.eye(20)).feature_names[:2] == ["column 0", "column 1"]
 
 
 def test_only_models_of_the_compiled_engine_are_explained():
     X = np.random.default_rng(0).normal(size=(60, 2))
-    model = PILBoostClassifier(2.0, n_estimators=2, engine="reference").fit(X, X[:, 0] > 0)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=2, engine="reference").fit(X, X[:, 0] > 0)
     with pytest.raises(ValueError, match="must be one of the compiled engine"):
         explain.explain(model, X)
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from helpers.learners import Plain
 from helpers.zoo import MODELS, SHARED, compute_boosted_scores, fit_model
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.boosting.ensemble import Ensemble
 from untwist.export import numbers, onnx, probabilities, scoring, to_code, to_onnx, to_treelite, to_xgboost
 
@@ -85,7 +85,7 @@ def test_c_text_gives_the_clean_probabilities(name, tmp_path):
 def test_text_at_other_alphas_and_far_scores(alpha, link):
     X = np.random.default_rng(0).normal(size=(300, 3))
     settings = {"n_estimators": 30, "max_depth": 3, "n_jobs": 1, "step_size": 20.0}
-    model = PILBoostClassifier(alpha, link=link, **settings).fit(X, X[:, 0] + X[:, 1] > 0)
+    model = UntwistClassifier(**settings).fit(X, X[:, 0] + X[:, 1] > 0)
     assert np.abs(model.decision_function(X)).max() > 2
     atol = 1e-8 if abs(alpha - 1.0) < 1e-5 else ROUNDING  # Rounding is divided by 1 - 1/alpha.
     np.testing.assert_allclose(run_in_python(model, X), model.predict_proba(X), rtol=0, atol=atol)
@@ -96,7 +96,7 @@ def test_text_at_other_alphas_and_far_scores(alpha, link):
 @pytest.mark.thinned(3)
 def test_text_where_rates_untwist_scores_near_the_clip(alpha, link):
     X = np.random.default_rng(0).normal(size=(2000, 3))
-    model = PILBoostClassifier(alpha, link=link, n_estimators=100, max_depth=3, noise_rates=(0.02, 0.3), n_jobs=1)
+    model = PILBoostClassifier(alpha=alpha, link=link, n_estimators=100, max_depth=3, n_jobs=1)
     model.fit(X, X[:, 0] + X[:, 1] > 0)
     # The tolerance allows for the rounding of the score.
     np.testing.assert_allclose(run_in_python(model, X), model.predict_proba(X), rtol=0, atol=1e-9)
@@ -119,7 +119,7 @@ def test_text_says_what_goes_in_and_comes_out():
 
 def test_text_of_a_model_without_categories_has_no_sets_and_without_noise_no_table():
     X = np.random.default_rng(0).normal(size=(100, 2))
-    text = to_code(PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, X[:, 0] > 0))
+    text = to_code(PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2).fit(X, X[:, 0] > 0))
     assert "SET" not in text
     assert "TABLE" not in text
     assert "0: a number" in text
@@ -159,10 +159,10 @@ def test_numbers_are_what_the_trees_see():
     assert np.isnan(rows[X["city"].isna().to_numpy(), 1]).all()
     np.testing.assert_array_equal(rows[:, 0], X["size"])
     table = sparse.random(60, 4, 0.5, "csr", random_state=0)
-    plain = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(table, np.arange(60) % 2)
+    plain = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2).fit(table, np.arange(60) % 2)
     np.testing.assert_array_equal(numbers(plain, table), table.toarray())
     with pytest.raises(NotFittedError):
-        numbers(PILBoostClassifier(), X)
+        numbers(UntwistClassifier(), X)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -192,7 +192,7 @@ def test_a_plain_xgboost_model_where_all_known_categories_go_left():
     X = np.column_stack([np.arange(90) % 3, np.random.default_rng(0).normal(size=90)]).astype(float)
     X[::7, 0] = np.nan
     settings = {"n_estimators": 3, "max_depth": 2, "categorical_features": [0], "n_jobs": 1}
-    model = PILBoostClassifier(2.0, **settings).fit(X, np.isnan(X[:, 0]) | (X[:, 0] == 1))
+    model = UntwistClassifier(**settings).fit(X, np.isnan(X[:, 0]) | (X[:, 0] == 1))
     sets = model.forest_.set >= 0
     model.forest_.codes[:] = 2**64 - 1  # The engine makes such splits at random, where it grows randomised trees.
     model.forest_.missing_left[sets] = 0
@@ -206,16 +206,16 @@ def test_a_plain_xgboost_model_where_all_known_categories_go_left():
 def test_only_fitted_models_of_the_compiled_engine_are_exported():
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = X[:, 0] > 0
-    reference = PILBoostClassifier(2.0, n_estimators=2, engine="reference").fit(X, y)
-    custom = PILBoostClassifier(2.0, n_estimators=2, estimator=Plain()).fit(X, y)
+    reference = PILBoostClassifier(alpha=2.0, n_estimators=2, engine="reference").fit(X, y)
+    custom = PILBoostClassifier(alpha=2.0, n_estimators=2, estimator=Plain()).fit(X, y)
     for model in (reference, custom):
         with pytest.raises(ValueError, match="must be one of the compiled engine"):
             to_code(model)
     with pytest.raises(NotFittedError):
-        to_code(PILBoostClassifier())
+        to_code(UntwistClassifier())
     with pytest.raises(ValueError, match="must be a PILBoostClassifier"):
-        to_code(make_pipeline(StandardScaler(), PILBoostClassifier(2.0, n_estimators=2)))
-    low = PILBoostClassifier(0.05, link="exact", n_estimators=2, max_depth=2).fit(X, y)
+        to_code(make_pipeline(StandardScaler(), UntwistClassifier()))
+    low = PILBoostClassifier(alpha=0.05, link="exact", n_estimators=2, max_depth=2).fit(X, y)
     with pytest.raises(ValueError, match=r"exact link cannot be exported below alpha = 0\.08, got 0\.05"):
         to_code(low)
 
@@ -270,7 +270,7 @@ def test_treelite_gives_the_boosted_scores(name):
 def test_onnx_labels_of_any_kind(classes):
     X = np.random.default_rng(0).normal(size=(200, 2))
     y = np.array(classes)[np.searchsorted([-0.3, 0.3][: len(classes) - 1], X[:, 0])]
-    model = PILBoostClassifier(2.0, n_estimators=5, max_depth=2, n_jobs=1).fit(X, y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=5, max_depth=2, n_jobs=1).fit(X, y)
     label, _, _ = run_in_onnx(model, X)
     assert label.tolist() == model.predict(X).tolist()
 
@@ -284,7 +284,7 @@ def fit_with_infinite_thresholds():
     X = rng.normal(size=(200, 2))
     X[:80, 0] = np.nan
     y = np.isnan(X[:, 0]) ^ (X[:, 1] > 1)
-    model = PILBoostClassifier(2.0, n_estimators=4, max_depth=2, random_state=0).fit(X, y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=4, max_depth=2, random_state=0).fit(X, y)
     (ensemble,) = model.model_.ensembles
     forest = ensemble.forest
     roots = forest.offset[:-1]
@@ -332,7 +332,7 @@ def test_labels_beyond_what_onnx_holds_are_refused():
 def test_columns_that_no_tree_asks_for_are_not_described_where_there_are_very_many(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 6))
-    model = PILBoostClassifier(2.0, n_estimators=2, max_depth=1, random_state=0).fit(X, X[:, 4] > 0)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=1, random_state=0).fit(X, X[:, 4] > 0)
     all_lines = [f"# {column:>3}: a number" for column in range(6)]
     assert [line for line in to_code(model, "python").splitlines() if "a number" in line] == all_lines
     monkeypatch.setattr(scoring, "MOST_COLUMNS", 5)

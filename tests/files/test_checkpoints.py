@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.model_fixtures import draw_labels, draw_rows
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.losses import AlphaLoss
 
@@ -15,7 +15,7 @@ def test_a_fit_that_was_stopped_goes_on_to_the_same_model(tmp_path, settings):
     y = draw_labels(X, [0, 1])
     settings = settings | {"n_estimators": 8, "max_depth": 2, "random_state": 0}
     stop = [Checkpoint(tmp_path / "run.untwist", every=2), lambda progress: progress.round == 5]
-    PILBoostClassifier(**settings, callbacks=stop).fit(X, y)
+    UntwistClassifier(callbacks=stop, **settings).fit(X, y)
     again = resumed(PILBoostClassifier(**settings), tmp_path / "run.untwist")
     assert again.n_iter_ == 4
     whole = PILBoostClassifier(**settings).fit(X, y)
@@ -34,7 +34,7 @@ def test_settings_of_numpy_and_sets_are_those_that_the_checkpoint_was_fitted_wit
         "monotonic_cst": np.zeros(X.shape[1], dtype=int),
         "categorical_features": {1},
     }
-    PILBoostClassifier(**settings, callbacks=[Checkpoint(tmp_path / "run.untwist", every=2)]).fit(X, y)
+    UntwistClassifier(callbacks=[Checkpoint(tmp_path / "run.untwist", every=2)], **settings).fit(X, y)
     assert resumed(PILBoostClassifier(**settings), tmp_path / "run.untwist").n_iter_ == 4
     with pytest.raises(ValueError, match="was fitted with loss=None, not <object"):
         resumed(PILBoostClassifier(**settings | {"loss": object()}), tmp_path / "run.untwist")

@@ -18,7 +18,7 @@ import untwist
 from helpers.model_bytes import put_together, read_version, sign, take_apart
 from helpers.model_fixtures import FOLDER, draw_labels, draw_noise_by_source, draw_rows, fit_models
 from helpers.sourced_rows import draw_sourced_rows
-from untwist import PILBoostClassifier, files
+from untwist import PILBoostClassifier, UntwistClassifier, files
 from untwist.audit import audit_labels
 from untwist.data.cells import Reading
 from untwist.files import dumps, load, loads, reading, save, writing
@@ -82,7 +82,7 @@ def test_a_round_trip_loses_nothing(name, fitted, contents):
 
 def test_classes_that_were_chosen_together_by_folds():
     X = draw_rows(150)
-    model = PILBoostClassifier(categorical_features=[1], random_state=0, n_jobs=1).fit(X, draw_labels(X, [1, 2, 3]))
+    model = UntwistClassifier(categorical_features=[1], random_state=0, n_jobs=1).fit(X, draw_labels(X, [1, 2, 3]))
     content = dumps(model)
     other = loads(content)
     assert_same_answers(model, other, draw_rows(50, seed=3))
@@ -98,7 +98,7 @@ def test_a_table_with_names_and_text(tmp_path):
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame(draw_rows(), columns=["größe", "city", 'a "b"\n', "d"])
     X["city"] = X["city"].map({0.0: "Åre", 1.0: "x,y", 2.0: "", 3.0: "z", 4.0: "☃"}).astype("category")
-    model = PILBoostClassifier(2.0, n_estimators=9, max_depth=4).fit(X, draw_labels(draw_rows(), ["nej", "ja"]))
+    model = PILBoostClassifier(alpha=2.0, n_estimators=9, max_depth=4).fit(X, draw_labels(draw_rows(), ["nej", "ja"]))
     save(model, tmp_path / "model.untwist")
     other = load(tmp_path / "model.untwist")
     assert_same_answers(model, other, X)
@@ -123,7 +123,7 @@ def test_a_table_with_names_and_text(tmp_path):
 )
 def test_labels_keep_their_type(classes):
     X = draw_rows(80)
-    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, classes[(X[:, 2] > 0).astype(int)])
+    model = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2).fit(X, classes[(X[:, 2] > 0).astype(int)])
     other = loads(dumps(model))
     assert other.classes_.dtype == model.classes_.dtype
     np.testing.assert_array_equal(other.predict(X), model.predict(X))
@@ -145,13 +145,13 @@ def test_odd_settings_survive():
 
 def test_what_cannot_be_written_is_refused():
     with pytest.raises(NotFittedError):
-        dumps(PILBoostClassifier())
+        dumps(UntwistClassifier())
     with pytest.raises(ValueError, match=r"only a PILBoostClassifier .* got a list"):
         dumps([])
     X = draw_rows(60)[:, 2:]
     with pytest.raises(ValueError, match="only forests can be written"):
         dumps(PILBoostClassifier(engine="reference", n_estimators=2).fit(X, X[:, 0] > 0))
-    model = PILBoostClassifier(2.0, n_estimators=2, max_depth=1).fit(X, X[:, 0] > 0)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=1).fit(X, X[:, 0] > 0)
     model.model_ = replace(model.model_, classes=np.array(["2020", "2021"], dtype="datetime64[Y]"))
     with pytest.raises(ValueError, match=r"labels of type datetime64\[Y\] cannot be written to a file"):
         dumps(model)
@@ -267,7 +267,7 @@ def test_the_alpha_loss_is_written_as_its_alpha():
     other = loads(dumps(model))
     assert_same_answers(model, other, X)
     assert (other.alpha, other.loss) == (2.0, None)
-    assert dumps(other) == dumps(PILBoostClassifier(2.0, **settings).fit(X, X[:, 2] > 0))
+    assert dumps(other) == dumps(UntwistClassifier(**settings).fit(X, X[:, 2] > 0))
 
 
 def test_there_is_a_file_of_every_version():
@@ -577,10 +577,12 @@ def test_saving_keeps_links_and_permissions_and_devices(tmp_path, fitted):
 def test_any_listing_of_columns_and_any_text_can_be_written():
     X = draw_rows(80)
     for columns in (range(1, 2), {1}, np.array([1])):
-        model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2, categorical_features=columns).fit(X, X[:, 2] > 0)
+        model = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2, categorical_features=columns).fit(
+            X, X[:, 2] > 0
+        )
         assert_same_answers(model, loads(dumps(model)), X)
     labels_ = np.where(X[:, 2] > 0, "\ud800", "b")  # This is half of a pair of surrogates.
-    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, labels_)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2).fit(X, labels_)
     assert loads(dumps(model)).classes_.tolist() == model.classes_.tolist()
 
 
@@ -589,7 +591,7 @@ def test_a_set_is_written_in_one_order():
     one_order, other_order = {0, 8}, {8, 0}
     assert list(one_order) != list(other_order)
     models = [
-        PILBoostClassifier(2.0, n_estimators=2, max_depth=2, categorical_features=columns, random_state=0)
+        PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=2, categorical_features=columns, random_state=0)
         for columns in (one_order, other_order)
     ]
     first, second = (dumps(model.fit(X, X[:, 2] > 0)) for model in models)
@@ -792,7 +794,7 @@ def test_what_is_known_of_sources_survives(name, fitted, contents):
 @pytest.mark.slow
 def test_a_fit_by_source_is_saved_and_loaded(classes):
     X, y, source, _ = draw_sourced_rows(400, classes=len(classes))
-    model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, np.array(classes)[y], source=source)
+    model = UntwistClassifier(random_state=0, n_jobs=1).fit(X, np.array(classes)[y], source=source)
     content = dumps(model)
     other = loads(content)
     assert read_version(content) == (4 if len(classes) == 2 else 3)  # Format 4 tells what trees drew.
@@ -801,7 +803,7 @@ def test_a_fit_by_source_is_saved_and_loaded(classes):
     np.testing.assert_array_equal(other.sources_.matrices, model.sources_.matrices)
     if len(classes) == 2:
         np.testing.assert_array_equal(other.alpha_star(X, source), model.alpha_star(X, source))
-    without = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, np.array(classes)[y])
+    without = UntwistClassifier(random_state=0, n_jobs=1).fit(X, np.array(classes)[y])
     assert read_version(dumps(without)) == (4 if len(classes) == 2 else 2)
     assert "sources" not in files.header(dumps(without))
 
@@ -919,7 +921,7 @@ def test_dates_and_their_readings_are_kept():
     rng = np.random.default_rng(0)
     days = np.datetime64("2020-01-01") + rng.integers(0, 900, 300)
     X = days.reshape(-1, 1)
-    model = PILBoostClassifier(2.0, n_estimators=5, random_state=0).fit(X, days > np.datetime64("2021-06-01"))
+    model = UntwistClassifier(random_state=0).fit(X, days > np.datetime64("2021-06-01"))
     other = loads(dumps(model))
     assert other.model_.encoder.schema.readings == {0: Reading("date")}
     np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))

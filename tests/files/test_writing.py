@@ -9,7 +9,7 @@ from unittest.mock import sentinel
 import numpy as np
 import pytest
 
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.data.tables import Schema
 from untwist.files import writing
@@ -55,13 +55,13 @@ def test_values_come_back_and_others_are_refused_by_name():
 
 
 def test_settings_are_written_as_far_as_they_are_values():
-    plain = list_settings(PILBoostClassifier(2.0, cv=7, random_state=3, eval_metric="log_loss", callbacks=[print]))
-    assert plain.keys() == PILBoostClassifier().get_params(deep=False).keys()
+    plain = list_settings(UntwistClassifier(cv=7, random_state=3, callbacks=[print]))
+    assert plain.keys() == UntwistClassifier().get_params(deep=False).keys()
     kept = {"alpha": 2.0, "cv": 7, "random_state": 3, "eval_metric": "log_loss", "callbacks": None, "loss": None}
     assert {name: plain[name] for name in kept} == kept
-    numbers = list_settings(PILBoostClassifier(cv=np.int64(7), random_state=np.int32(3)))
+    numbers = list_settings(UntwistClassifier(cv=np.int64(7), random_state=np.int32(3)))
     assert (numbers["cv"], numbers["random_state"]) == (7, 3)
-    left = list_settings(PILBoostClassifier(cv=[([0], [1])], random_state=np.random.RandomState(0), eval_metric=max))
+    left = list_settings(UntwistClassifier(cv=[([0], [1])], random_state=np.random.RandomState(0)))
     assert (left["cv"], left["random_state"], left["eval_metric"]) == (None, None, None)
     of_loss = list_settings(PILBoostClassifier(loss=AlphaLoss(4.0)))
     assert (of_loss["alpha"], of_loss["loss"]) == (4.0, None)
@@ -169,7 +169,7 @@ def test_other_workers_than_the_first_save_nothing(tmp_path, monkeypatch):
 
 
 def test_without_a_file_the_model_itself_is_resumed(tmp_path):
-    model = PILBoostClassifier(2.0)
+    model = UntwistClassifier()
     assert resumed(model, tmp_path / "none") is model
 
 

@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.boosting.engines.compiled import CompiledEngine
-from untwist.boosting.engines.engine import EngineOptions, TreeGrowth, Rows, Task
+from untwist.boosting.engines.engine import EngineOptions, Rows, Task, TreeGrowth
 from untwist.explain import explain
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
@@ -52,7 +52,7 @@ def prepare_fit(n, **settings):
 def prepare_questions(n, n_trees, ask):
     """Questions to a fitted model, and a check that it answers as before."""
     few, y = draw_rows(400)
-    model = PILBoostClassifier(2.0, n_estimators=n_trees, max_depth=4, learning_rate=0.01, n_jobs=1).fit(few, y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=n_trees, max_depth=4, learning_rate=0.01, n_jobs=1).fit(few, y)
     X, _ = draw_rows(n)
     expected = model.predict_proba(few)
 
