@@ -25,8 +25,12 @@ from reliability.recorded.tables import (
     load_cancer,
     load_wines,
 )
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import Growth, PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels
+
+#: Rounds begin at the base rate.
+FROM_PRIOR = Growth(init="prior")
+
 
 # ---- by a model of ours ----
 

@@ -19,7 +19,7 @@ from reliability.recorded.tables import (
     load_cancer,
     load_wines,
 )
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import UntwistClassifier
 
 # ---- two classes ----
 
@@ -56,54 +56,10 @@ def two_mostly_wrong() -> Outputs:
 
 
 @case
-def two_quick() -> Outputs:
-    """Few rounds of small trees, so that alpha alone is chosen."""
-    X, y, _ = draw_two()
-    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
-
-
-@case
-def two_given_alpha() -> Outputs:
-    """Rounds and depth for an alpha that is given."""
-    X, y, _ = draw_two()
-    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
-
-
-@case
-def two_boosted() -> Outputs:
-    """Boosted trees alone."""
-    X, y, _ = draw_two()
-    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
-
-
-@case
-def two_steps() -> Outputs:
-    """A learning rate of one's own, without draws and shrinking."""
-    X, y, _ = draw_two()
-    model = UntwistClassifier(random_state=0)
-    return describe_fit(model.fit(X, y), X)
-
-
-@case
-def two_logit_link() -> Outputs:
-    """Scores that are log-odds."""
-    X, y, _ = draw_two()
-    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
-
-
-@case
 def two_monotone() -> Outputs:
     """A column that scores may only rise with."""
     X, y, _ = draw_two()
     return describe_fit(UntwistClassifier(monotonic_cst=[1, 0, 0, 0, 0, 0], random_state=0).fit(X, y), X)
-
-
-@case
-def two_stopped() -> Outputs:
-    """Folds that stop early."""
-    X, y, _ = draw_two()
-    model = PILBoostClassifier(n_estimators=60, early_stopping=5, random_state=0, growth=FROM_PRIOR)
-    return describe_fit(model.fit(X, y), X)
 
 
 @case
@@ -113,13 +69,6 @@ def two_xgboost_engine() -> Outputs:
     X, y, _ = draw_two()
     model = UntwistClassifier(engine="xgboost", random_state=0)
     return describe_fit(model.fit(X, y), X)
-
-
-@case
-def two_reference_engine() -> Outputs:
-    """The literal loop, for which open settings have fixed values."""
-    X, y, _ = draw_two(200)
-    return describe_fit(PILBoostClassifier(engine="reference", random_state=0, growth=FROM_PRIOR).fit(X, y), X)
 
 
 # ---- folds ----
@@ -152,13 +101,6 @@ def groups() -> Outputs:
     """Rows of the same group in one fold."""
     (X, y, _), patient = draw_groups()
     return describe_fit(UntwistClassifier(random_state=0).fit(X, y, groups=patient), X)
-
-
-@case
-def validation_rows() -> Outputs:
-    """Validation rows in place of folds."""
-    X, y, _ = draw_two()
-    return describe_fit(UntwistClassifier(random_state=0).fit(X[:350], y[:350], X_val=X[350:], y_val=y[350:]), X)
 
 
 @case
@@ -299,13 +241,6 @@ def twelve_classes() -> Outputs:
 
 
 @case
-def three_quick() -> Outputs:
-    """Few rounds of small trees."""
-    X, y, _ = draw_classes()
-    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
-
-
-@case
 def three_known_matrix() -> Outputs:
     """A transition matrix that is known."""
     X, y, _ = draw_classes(by_pairs=True)
@@ -326,25 +261,3 @@ def three_weights() -> Outputs:
     X, y, _ = draw_classes()
     model = UntwistClassifier(class_weight="balanced", cv=list(cut_folds(len(y))), random_state=0)
     return describe_fit(model.fit(X, y, sample_weight=draw_weights(len(y))), X)
-
-
-@case
-def three_validation_rows() -> Outputs:
-    """Validation rows in place of folds."""
-    X, y, _ = draw_classes()
-    return describe_fit(UntwistClassifier(random_state=0).fit(X[:350], y[:350], X_val=X[350:], y_val=y[350:]), X)
-
-
-@case
-def three_mixed() -> Outputs:
-    """Trees of random thresholds beside boosted ones, for an alpha that is given."""
-    X, y, _ = draw_classes()
-    return describe_fit(UntwistClassifier(random_state=0).fit(X, y), X)
-
-
-@case
-def three_one_against_the_rest() -> Outputs:
-    """Classes that are not boosted together, as the exact link has none."""
-    X, y, _ = draw_classes(300)
-    model = UntwistClassifier(random_state=0)
-    return describe_fit(model.fit(X, y), X)

@@ -15,6 +15,10 @@ from untwist.distributed import local
 from untwist.export import numbers, probabilities, to_code, to_xgboost
 from untwist.files import dumps, loads
 
+#: Rounds begin at the base rate.
+FROM_PRIOR = Growth(init="prior")
+
+
 # ---- files ----
 
 
@@ -22,9 +26,7 @@ from untwist.files import dumps, loads
 def saved_given() -> Outputs:
     """A saved and loaded model of given settings, with categories."""
     X, y, _ = draw_mixed_columns()
-    model = PILBoostClassifier(
-        alpha=2.0, n_estimators=15, max_depth=4, random_state=0, growth=Growth(init="prior")
-    ).fit(X, y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=15, max_depth=4, random_state=0, growth=FROM_PRIOR).fit(X, y)
     return describe_fit(loads(dumps(model)), X)
 
 
@@ -98,7 +100,7 @@ def two_processes() -> Outputs:
     import_or_skip("xgboost")
     X, y, _ = draw_two()
     model = PILBoostClassifier(
-        alpha=2.0, engine="xgboost", n_estimators=10, max_depth=3, n_jobs=1, random_state=0, growth=Growth(init="prior")
+        alpha=2.0, engine="xgboost", n_estimators=10, max_depth=3, n_jobs=1, random_state=0, growth=FROM_PRIOR
     )
     return describe_fit(local.fit(model, local.shards(2, X, y)), X)
 

@@ -19,6 +19,10 @@ from untwist.explain import explain
 from untwist.losses import FocalLoss, LogLoss, MatusitaLoss, SquareLoss
 from untwist.noise import menon
 
+#: Rounds begin at the base rate.
+FROM_PRIOR = Growth(init="prior")
+
+
 # ---- alpha, steps and where rounds begin ----
 
 
@@ -84,9 +88,7 @@ def menons_alpha() -> Outputs:
     """Alpha by the paper's estimate of the noise, and that estimate."""
     X, y, _ = draw_two()
     outputs = describe_fit(
-        PILBoostClassifier(
-            alpha="menon", n_estimators=20, max_depth=3, random_state=0, growth=Growth(init="prior")
-        ).fit(X, y),
+        PILBoostClassifier(alpha="menon", n_estimators=20, max_depth=3, random_state=0, growth=FROM_PRIOR).fit(X, y),
         X,
     )
     estimate = menon(X, y)
@@ -124,7 +126,7 @@ def logit_link() -> Outputs:
     """Scores that are log-odds."""
     X, y, _ = draw_two()
     model = PILBoostClassifier(
-        alpha=2.0, link="logit", learning_rate=0.3, n_estimators=20, max_depth=3, growth=Growth(init="prior")
+        alpha=2.0, link="logit", learning_rate=0.3, n_estimators=20, max_depth=3, growth=FROM_PRIOR
     )
     return describe_fit(model.fit(X, y), X)
 
@@ -152,9 +154,7 @@ def square_loss() -> Outputs:
 def log_loss() -> Outputs:
     """The log-loss, which is the alpha-loss at 1."""
     X, y, _ = draw_two()
-    model = PILBoostClassifier(
-        loss=LogLoss(), n_estimators=10, max_depth=3, random_state=0, growth=Growth(init="prior")
-    )
+    model = PILBoostClassifier(loss=LogLoss(), n_estimators=10, max_depth=3, random_state=0, growth=FROM_PRIOR)
     return describe_fit(model.fit(X, y), X)
 
 
@@ -197,7 +197,7 @@ def xgboost_engine() -> Outputs:
     import_or_skip("xgboost")
     X, y, _ = draw_two()
     model = PILBoostClassifier(
-        alpha=2.0, engine="xgboost", n_estimators=20, max_depth=3, random_state=0, growth=Growth(init="prior")
+        alpha=2.0, engine="xgboost", n_estimators=20, max_depth=3, random_state=0, growth=FROM_PRIOR
     )
     return describe_fit(model.fit(X, y), X)
 
@@ -294,7 +294,7 @@ def monotone_columns() -> Outputs:
     """Scores that may only rise with one column, and fall with another."""
     X, y, _ = draw_two()
     model = PILBoostClassifier(
-        alpha=2.0, n_estimators=20, max_depth=4, monotonic_cst=[1, -1, 0, 0, 0, 0], growth=Growth(init="prior")
+        alpha=2.0, n_estimators=20, max_depth=4, monotonic_cst=[1, -1, 0, 0, 0, 0], growth=FROM_PRIOR
     )
     return describe_fit(model.fit(X, y), X)
 
@@ -304,7 +304,7 @@ def interactions() -> Outputs:
     """Columns that may meet in a tree."""
     X, y, _ = draw_two()
     model = PILBoostClassifier(
-        alpha=2.0, n_estimators=20, max_depth=4, interaction_cst=[{0, 1}, {2, 3, 4}], growth=Growth(init="prior")
+        alpha=2.0, n_estimators=20, max_depth=4, interaction_cst=[{0, 1}, {2, 3, 4}], growth=FROM_PRIOR
     )
     return describe_fit(model.fit(X, y), X)
 
@@ -320,15 +320,6 @@ def categories() -> Outputs:
         PILBoostClassifier(alpha=2.0, n_estimators=20, max_depth=4, random_state=0, growth=FROM_PRIOR).fit(X, y),
         X,
     )
-
-
-@case
-def missing_number() -> Outputs:
-    """A number that counts as missing, beside gaps."""
-    X, y, _ = draw_two()
-    X[::7, 0] = -999.0
-    X[::5, 1] = np.nan
-    return describe_fit(PILBoostClassifier(alpha=2.0, n_estimators=20, max_depth=3, growth=FROM_PRIOR).fit(X, y), X)
 
 
 @case
@@ -359,9 +350,7 @@ def table_in_a_file() -> Outputs:
 def class_weights() -> Outputs:
     """Classes that weigh alike."""
     X, y, _ = draw_two(rates=(0.0, 0.5))
-    model = PILBoostClassifier(
-        alpha=2.0, n_estimators=20, max_depth=3, class_weight="balanced", growth=Growth(init="prior")
-    )
+    model = PILBoostClassifier(alpha=2.0, n_estimators=20, max_depth=3, class_weight="balanced", growth=FROM_PRIOR)
     return describe_fit(model.fit(X, y), X)
 
 
@@ -374,27 +363,10 @@ def sample_weights() -> Outputs:
 
 
 @case
-def known_rates() -> Outputs:
-    """Rates of noise that are known."""
-    X, y, _ = draw_two()
-    model = PILBoostClassifier(alpha=1.1, n_estimators=20, max_depth=3, growth=FROM_PRIOR)
-    return describe_fit(model.fit(X, y), X)
-
-
-@case
 def three_classes() -> Outputs:
     """Each class against the rest."""
     X, y, _ = draw_classes()
     return describe_fit(PILBoostClassifier(alpha=2.0, n_estimators=15, max_depth=3).fit(X, y), X)
-
-
-@case
-def three_classes_known_matrix() -> Outputs:
-    """Each class against the rest, from its base rate, with a matrix that is known."""
-    X, y, _ = draw_classes(by_pairs=True)
-    matrix = 0.8 * np.eye(3) + 0.2 * np.roll(np.eye(3), 1, axis=1)
-    model = PILBoostClassifier(alpha=1.1, n_estimators=15, max_depth=3, growth=FROM_PRIOR)
-    return describe_fit(model.fit(X, y), X)
 
 
 # ---- when rounds end ----
@@ -405,7 +377,7 @@ def early_stopping() -> Outputs:
     """Validation rows that are drawn."""
     X, y, _ = draw_two()
     model = PILBoostClassifier(
-        alpha=1.1, n_estimators=200, max_depth=4, early_stopping=True, random_state=0, growth=Growth(init="prior")
+        alpha=1.1, n_estimators=200, max_depth=4, early_stopping=True, random_state=0, growth=FROM_PRIOR
     )
     model.fit(X, y)
     losses = model.evals_result_["validation"]["log_loss"]
@@ -417,7 +389,7 @@ def early_stopping_by_group() -> Outputs:
     """Whole groups that are held out."""
     (X, y, _), patient = draw_groups()
     model = PILBoostClassifier(
-        alpha=1.1, n_estimators=100, max_depth=3, early_stopping=True, random_state=0, growth=Growth(init="prior")
+        alpha=1.1, n_estimators=100, max_depth=3, early_stopping=True, random_state=0, growth=FROM_PRIOR
     )
     model.fit(X, y, groups=patient)
     return describe_fit(model, X) | {"validation rows": model.validation_rows_}
@@ -428,7 +400,7 @@ def early_stopping_given_rows() -> Outputs:
     """Validation rows that are given, and a metric."""
     X, y, _ = draw_two()
     model = PILBoostClassifier(
-        alpha=1.1, n_estimators=200, max_depth=4, early_stopping=5, eval_metric="roc_auc", growth=Growth(init="prior")
+        alpha=1.1, n_estimators=200, max_depth=4, early_stopping=5, eval_metric="roc_auc", growth=FROM_PRIOR
     )
     model.fit(X[:350], y[:350], X_val=X[350:], y_val=y[350:], sample_weight_val=1.0 + np.arange(150) % 3)
     curves = model.evals_result_["validation"]
@@ -440,7 +412,7 @@ def early_stopping_three_classes() -> Outputs:
     """Each class stops by itself."""
     X, y, _ = draw_classes()
     model = PILBoostClassifier(
-        alpha=1.1, n_estimators=100, max_depth=4, early_stopping=True, random_state=0, growth=Growth(init="prior")
+        alpha=1.1, n_estimators=100, max_depth=4, early_stopping=True, random_state=0, growth=FROM_PRIOR
     )
     return describe_fit(model.fit(X, y), X)
 
@@ -470,7 +442,7 @@ def callback() -> Outputs:
         n_estimators=30,
         max_depth=3,
         callbacks=[lambda progress: progress.round >= 12],
-        growth=Growth(init="prior"),
+        growth=FROM_PRIOR,
     )
     return describe_fit(model.fit(X, y), X)
 
@@ -501,8 +473,6 @@ def rounds_and_leaves() -> Outputs:
 def contributions() -> Outputs:
     """What each column adds to a score."""
     X, y, _ = draw_mixed_columns(300)
-    model = PILBoostClassifier(
-        alpha=2.0, n_estimators=10, max_depth=3, random_state=0, growth=Growth(init="prior")
-    ).fit(X, y)
+    model = PILBoostClassifier(alpha=2.0, n_estimators=10, max_depth=3, random_state=0, growth=FROM_PRIOR).fit(X, y)
     found = explain(model, X)
     return {"values": pick(found.values), "base": found.base_values}
