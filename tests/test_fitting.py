@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from untwist import PILBoostClassifier, UntwistClassifier, fitting
+from tests.helpers.quick import QuickClassifier
+from untwist import PILBoostClassifier, fitting
 from untwist.boosting.runs import Ending, advance
 from untwist.data.batches import Encoded
 from untwist.data.workers import Workers
@@ -546,10 +547,10 @@ def test_a_model_has_the_noise_that_was_given_or_that_menon_estimated():
     X = rng.normal(size=(300, 3))
     y = np.where(rng.random(300) < 0.2, X[:, 0] < 0, X[:, 0] > 0).astype(int)
     small = {"n_estimators": 3, "max_depth": 2, "random_state": 0}
-    given = UntwistClassifier(noise=(0.1, 0.2), **small).fit(X, y).model_
+    given = QuickClassifier(alpha=2.0, noise=(0.1, 0.2), **small).fit(X, y).model_
     assert given.noise is given.untwisting
     assert (given.noise.rate_neg, given.noise.rate_pos) == (0.1, 0.2)
-    menon = UntwistClassifier(**small).fit(X, y).model_
+    menon = QuickClassifier(alpha="menon", **small).fit(X, y).model_
     assert (type(menon.noise), menon.untwisting) == (MenonEstimate, None)
-    plain = UntwistClassifier(**small).fit(X, y).model_
+    plain = QuickClassifier(alpha=2.0, **small).fit(X, y).model_
     assert (plain.noise, plain.untwisting) == (None, None)

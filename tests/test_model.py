@@ -9,6 +9,7 @@ import pytest
 from scipy.special import expit, logit
 
 from helpers.sourced_rows import draw_sourced_rows
+from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.classifier import find_model
 from untwist.data.sources import LabelSources
@@ -106,7 +107,7 @@ def test_near_twins_leave_no_share_of_wrong_labels_to_tell(classifier, flipped):
     assert fooled.unreliable_words == SOME_WRONG
     assert SOME_WRONG in repr(fooled)
     assert replace(fooled, noise=None).unreliable_words == NOTHING_KNOWN
-    told = UntwistClassifier(noise=(0.1, 0.2)).fit(*flipped).model_
+    told = QuickClassifier(alpha=1.1, n_estimators=3, noise=(0.1, 0.2)).fit(*flipped).model_
     assert replace(told, has_twins=True).unreliable_words == ""
 
 

@@ -12,7 +12,7 @@ from untwist.settings import ALPHAS, DEPTHS, ENGINE_SPECIFIC_DEFAULTS, resolve
 
 
 def resolve_classifier(*args, seed=None, **settings):
-    return resolve(UntwistClassifier(**settings).get_params(deep=False), seed=seed)
+    return resolve(PILBoostClassifier(*args, **settings).get_params(deep=False), seed=seed)
 
 
 def test_the_default_leaves_alpha_depth_and_rounds_to_the_data():

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from helpers.sourced_rows import draw_sourced_rows
+from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier, training_data
 from untwist.data.workers import Workers, solo
 from untwist.noise.paper import menon
@@ -39,7 +40,7 @@ def table():
 
 def collect(table, *args, validation=None, weighted=True, sources=None, **settings):
     X, y, weight = table
-    parameters = UntwistClassifier(random_state=0, **settings).get_params(deep=False)
+    parameters = PILBoostClassifier(*args, random_state=0, **settings).get_params(deep=False)
     return TrainingData.collect(resolve(parameters), X, y, weight if weighted else None, validation, sources=sources)
 
 
@@ -455,7 +456,7 @@ def test_what_stands_for_a_missing_value_is_that_of_the_first_fit(table):
     X = np.where(np.arange(120)[:, None] % 7 == 0, -9.0, X)
     for missing, kept in ((np.nan, None), (-9.0, -9.0)):
         settings = {"n_estimators": 2, "max_depth": 2, "missing": missing}
-        first = UntwistClassifier(**settings).fit(X, y).model_
+        first = QuickClassifier(alpha=2.0, **settings).fit(X, y).model_
         assert first.encoder.schema.missing == kept  # NaN always is a missing value.
         data = collect((X, y, weight), 2.0, **settings)
         assert np.isnan(data.rows.X[::7]).all() == (missing == -9.0)
@@ -469,7 +470,7 @@ def test_a_warm_start_of_several_classes_takes_no_column_of_many_categories(code
     settings = {"categorical_features": [1], "n_estimators": 2, "max_depth": 2}
     for n_classes in (2, 3):
         labels = y if n_classes == 2 else np.arange(600) % 3
-        first = UntwistClassifier(**settings).fit(X, labels).model_
+        first = QuickClassifier(alpha=2.0, **settings).fit(X, labels).model_
         if n_classes == 2:
             assert go_on((X, labels, weight), first, categorical_features=[1]).coding is not None
             continue

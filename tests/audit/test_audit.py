@@ -9,6 +9,7 @@ import pytest
 from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import average_precision_score
 
+from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import LabelAudit, audit_labels
 from untwist.noise import Untwisting, estimate_noise
@@ -493,7 +494,7 @@ def test_models_that_cannot_be_audited_are_refused():
 def test_settings_that_an_audit_cannot_judge_by_are_refused():
     X, y = draw_easy_rows(100)
     with pytest.raises(ValueError, match=r"model must have a positive alpha, got -2.0"):
-        audit_labels(X, y, UntwistClassifier(random_state=0).fit(X, y))
+        audit_labels(X, y, QuickClassifier(alpha=-2.0, random_state=0).fit(X, y))
 
 
 def test_a_column_without_any_value_explains_nothing():
@@ -535,7 +536,7 @@ def test_other_rows_than_those_of_the_fit_are_refused(change, message):
 
 def test_a_single_other_row_among_many_is_refused():
     X, y = draw_easy_rows(2000)
-    model = UntwistClassifier(noise=None, random_state=0).fit(X, y)
+    model = QuickClassifier(alpha=1.0, n_estimators=5, noise=None, random_state=0).fit(X, y)
     other = X.copy()
     other[1] += 1.0
     with pytest.raises(ValueError, match="X and y must be the rows"):

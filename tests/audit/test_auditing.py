@@ -13,7 +13,8 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
 from helpers.small_audits import draw_rows, make_matrices, make_pairs, make_sources
-from untwist import PILBoostClassifier, UntwistClassifier
+from tests.helpers.quick import QuickClassifier
+from untwist import PILBoostClassifier
 from untwist.audit import auditing
 from untwist.audit.auditing import audit_labels
 from untwist.audit.judging import judge_alike, judge_by_source
@@ -33,7 +34,7 @@ def rows():
 
 def fit_quickly(X, y, **told):
     cv = told.pop("cv", None)
-    return UntwistClassifier(cv=cv, random_state=0).fit(X, y, **told)
+    return QuickClassifier(n_estimators=3, max_depth=1, cv=cv, random_state=0).fit(X, y, **told)
 
 
 # ---- by a model of ours ----

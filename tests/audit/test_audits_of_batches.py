@@ -8,7 +8,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from untwist import UntwistClassifier
+from tests.helpers.quick import QuickClassifier
 from untwist.audit import audit_labels, find_data_issues
 from untwist.batches import Batches
 from untwist.data import batches
@@ -51,7 +51,7 @@ def table():
 
 def audit(X, y, told):
     """The audit of a quick fit that chooses by folds."""
-    model = UntwistClassifier(random_state=0).fit(X, y, **told)
+    model = QuickClassifier(n_estimators=8, max_depth=2, random_state=0).fit(X, y, **told)
     return audit_labels(X, y, model, source=told.get("source"))
 
 

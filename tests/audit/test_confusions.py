@@ -8,7 +8,7 @@ import pytest
 from helpers.report_fixtures import read_text
 from helpers.small_audits import make_matrices, make_pairs
 from helpers.tickets import TICKETS, judge_by, make_components, make_tickets, measure_matrix, spread_noise
-from untwist import UntwistClassifier
+from tests.helpers.quick import QuickClassifier
 from untwist.audit import audit_labels
 from untwist.audit.confusions import expect_labels, find_confusions, iterate_truths
 from untwist.audit.judging import move_interval
@@ -322,8 +322,10 @@ def test_class_weights_change_neither_the_noise_nor_the_ranking_much():
     X, given, truth = make_tickets(1500)
     keep = (given != "account") | (np.arange(1500) % 4 == 0)
     X, given, wrong = X[keep], given[keep], (given != truth)[keep]
-    plain = audit_labels(X, given, UntwistClassifier(noise=None, random_state=0).fit(X, given))
-    balanced = UntwistClassifier(noise=None, class_weight="balanced", random_state=0).fit(X, given)
+    plain = audit_labels(X, given, QuickClassifier(alpha=1.0, max_depth=3, noise=None, random_state=0).fit(X, given))
+    balanced = QuickClassifier(alpha=1.0, max_depth=3, noise=None, class_weight="balanced", random_state=0).fit(
+        X, given
+    )
     weighted = audit_labels(X, given, balanced)
     np.testing.assert_allclose(weighted.posterior.sum(axis=1), 1.0)
     # Without the weights the posterior is about that of the labels.

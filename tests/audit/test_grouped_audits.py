@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from helpers.command_line import untwist
 from helpers.grouped_rows import draw_patients
 from helpers.noisy_rows import make_noisy_rows
-from untwist import UntwistClassifier
+from tests.helpers.quick import QuickClassifier
 from untwist.audit import audit_labels
 from untwist.audit.findings import count_finds
 from untwist.audit.judging import doubt_judgement, judge_alike
@@ -100,7 +100,7 @@ def test_patients_count_and_not_their_rows(patients, grouped):
 def test_similar_rows_are_of_other_groups():
     X, y, patient, _ = draw_patients(40, 10, 8)
     names = [None if row % 50 == 0 else f"p{one}" for row, one in enumerate(patient)]
-    model = UntwistClassifier(random_state=0).fit(X, y, groups=names)
+    model = QuickClassifier(n_estimators=10, random_state=0).fit(X, y, groups=names)
     for one in audit_labels(X, y, model, groups=names).explanations(np.arange(0, 400, 5)):
         assert one.n_similar == 20
         assert one.row not in one.similar
@@ -116,7 +116,7 @@ def test_parts_stand_out_only_by_more_groups_than_chance():
 
 def test_a_fitted_model_knows_its_groups(patients):
     X, y, patient, _ = (one[:360] for one in patients)
-    model = UntwistClassifier(random_state=0).fit(X, y, groups=patient)
+    model = QuickClassifier(n_estimators=10, max_depth=2, random_state=0).fit(X, y, groups=patient)
     audit = audit_labels(X, y, model)
     assert audit.groups.tolist() == patient.tolist()
     assert audit_labels(X, y, model, groups=[f"p{one}" for one in patient]).rows_per_case == audit.rows_per_case
@@ -124,7 +124,7 @@ def test_a_fitted_model_knows_its_groups(patients):
         audit_labels(X, y, model, groups=patient // 2)
     with pytest.raises(ValueError, match="cv belongs to the fit of the model"):
         audit_labels(X, y, model, cv=3)
-    plain = UntwistClassifier(random_state=0).fit(X, np.arange(360) % 2)
+    plain = QuickClassifier(n_estimators=10, max_depth=2, random_state=0).fit(X, np.arange(360) % 2)
     with pytest.raises(ValueError, match="the model was fitted without groups"):
         audit_labels(X, np.arange(360) % 2, plain, groups=patient)
 
@@ -208,7 +208,7 @@ def test_a_fit_counts_groups_where_it_tells_sources_apart(patients, monkeypatch)
         return estimate_by_source(*arguments, **options)
 
     monkeypatch.setattr(automatic_sources, "estimate_by_source", estimate)
-    model = UntwistClassifier(random_state=0)
+    model = QuickClassifier(n_estimators=10, max_depth=2, random_state=0)
     model.fit(X, y, groups=patient, source=patient % 3)
     assert told[-1] == audit_labels(X, y, model).rows_per_case > 20
 

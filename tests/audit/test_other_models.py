@@ -18,6 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import Decisions, audit_labels, seen_labels
 from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
@@ -491,11 +492,11 @@ def test_columns_in_another_order_are_asked_about(noisy):
 
 def test_an_unfitted_classifier_of_ours_is_fitted_as_the_audit_would():
     X, y, _ = draw_noisy_rows(300)
-    given = UntwistClassifier()
+    given = QuickClassifier(max_depth=2)
     audit = audit_labels(X, y, given, random_state=3, seeks_sources=False)
     assert not hasattr(given, "model_")
     assert audit.model.max_depth == 2
-    fitted = UntwistClassifier(random_state=3).fit(X, y)
+    fitted = QuickClassifier(max_depth=2, random_state=3).fit(X, y)
     np.testing.assert_array_equal(audit.wrong, audit_labels(X, y, fitted, seeks_sources=False).wrong)
     mine = audit_labels(X, y, UntwistClassifier(random_state=0), random_state=3, seeks_sources=False)
     assert mine.model.random_state == 0
@@ -513,5 +514,5 @@ def test_an_unfitted_classifier_of_ours_that_chooses_nothing_is_fitted_out_of_fo
     assert audit.model is None
     assert audit.judge == "PILBoostClassifier, fitted out of fold"
     # Believing every label is how it learns; the audit says how many are wrong all the same, and nothing warns of it.
-    believing = audit_labels(X, y, UntwistClassifier(), seeks_sources=False)
+    believing = audit_labels(X, y, QuickClassifier(alpha=1.0), seeks_sources=False)
     assert believing.noise.found

@@ -13,7 +13,7 @@ from scipy.stats import gamma, kstest, poisson
 from sklearn.datasets import make_classification
 
 from helpers.small_audits import make_pairs, make_sources, prepare
-from untwist import UntwistClassifier
+from tests.helpers.quick import QuickClassifier
 from untwist.audit import audit_labels, slices
 from untwist.audit.discoveries import select_discoveries
 from untwist.audit.expectation import LEAST_POSTERIOR, OFFSET_SPREAD, SLOPE_SPREAD, Expectation, calibrate
@@ -259,7 +259,7 @@ def test_a_noisy_slice_is_named_with_its_share(sites):
 @pytest.mark.slow
 def test_a_noisy_slice_of_several_classes_is_named_with_its_share():
     X, given, wrong = draw_classes_at_sites(0, 0.4, 0.08)
-    audit = audit_labels(X, given, UntwistClassifier(random_state=0).fit(X, given))
+    audit = audit_labels(X, given, QuickClassifier(max_depth=3, random_state=0).fit(X, given))
     (first,) = audit.slices()
     here = (X["site"] == "P").to_numpy()
     assert (first.column, first.where, first.rows) == ("site", "P", here.sum())

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.helpers.quick import QuickClassifier
 from untwist import UntwistClassifier
 from untwist.audit import training
 from untwist.audit.training import collect_again, train_chosen_candidate, train_on_numbers
@@ -21,7 +22,9 @@ def fitted():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=80), rng.integers(0, 3, 80), rng.normal(size=80)])
     y = np.where(X[:, 0] > 0, "yes", "no")
-    model = UntwistClassifier(categorical_features=[1], monotonic_cst=[1, 0, 0], random_state=4)
+    model = QuickClassifier(
+        n_estimators=3, max_depth=1, categorical_features=[1], monotonic_cst=[1, 0, 0], random_state=4
+    )
     return model.fit(X, y), X, y
 
 
@@ -86,7 +89,7 @@ def test_folds_of_ones_own_are_kept_for_all_rows_and_not_for_some(told):
     X = rng.normal(size=(80, 2))
     y = (X[:, 0] > 0).astype(int)
     folds = [(np.arange(40), np.arange(40, 80)), (np.arange(40, 80), np.arange(40))]
-    model = UntwistClassifier(cv=folds, random_state=0).fit(X, y)
+    model = QuickClassifier(n_estimators=2, max_depth=1, cv=folds, random_state=0).fit(X, y)
     train_on_numbers(model, X, y, np.ones(80))
     assert told[1].settings.cv is model.model_.out_of_fold.own_folds
     train_on_numbers(model, X[:60], y[:60], np.ones(60), rows=np.arange(60))
@@ -111,7 +114,7 @@ def test_directions_by_the_names_of_columns_hold_for_rows_without_names(told):
     X = pd.DataFrame(rng.normal(size=(80, 2)), columns=["age", "height"])
     y = (X["age"] > 0).astype(int).to_numpy()
     for directions, expected in (({"height": -1}, (0, -1)), ([1, 0], (1, 0)), (None, ())):
-        model = UntwistClassifier(monotonic_cst=directions, random_state=4).fit(X, y)
+        model = QuickClassifier(n_estimators=3, max_depth=1, monotonic_cst=directions, random_state=4).fit(X, y)
         assert train_on_numbers(model, X.to_numpy(), y, np.ones(80)) == "trained"
         assert told[-1].growth.monotone == expected
 

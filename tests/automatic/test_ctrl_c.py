@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.small_fits import draw_sample
+from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.automatic import search
 from untwist.automatic import sources as by_source
@@ -93,7 +94,7 @@ def test_noise_of_many_classes_is_not_estimated_where_ctrl_c_comes_while_familie
     monkeypatch.setattr(FittedModel, "estimate_noise", estimate)
     monkeypatch.setattr(search, "mix_in_randomised_trees", interrupt_at(1)[0])
     X, y = draw_classes(21)
-    model = UntwistClassifier(random_state=0, n_jobs=1)
+    model = QuickClassifier(max_depth=2, random_state=0, n_jobs=1)
     monkeypatch.setattr(search, "MOST_ROUNDS", 20)
     with pytest.raises(KeyboardInterrupt):
         model.set_params(max_depth="auto").fit(X, y)

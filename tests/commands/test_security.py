@@ -21,7 +21,8 @@ import pytest
 from helpers.model_bytes import put_together, take_apart
 from helpers.model_fixtures import FOLDER
 from helpers.report_fixtures import HOSTILE
-from untwist import PILBoostClassifier, UntwistClassifier, load
+from tests.helpers.quick import QuickClassifier
+from untwist import PILBoostClassifier, load
 from untwist import text as safe
 from untwist.commands import columns, sheets
 from untwist.commands import main as cli
@@ -469,7 +470,7 @@ def test_batches_of_text_that_is_no_utf8_are_refused_too(tmp_path):
     for source in (tmp_path / "bad.parquet", dataset.dataset(tmp_path / "bad.parquet")):
         rows = Batches(source, ["plain", "odd"])
         with pytest.raises(ValueError, match="column 'odd', row 41: the text is not UTF-8"):
-            UntwistClassifier().fit(rows, np.arange(60) % 2)
+            QuickClassifier(alpha=2.0, n_estimators=2).fit(rows, np.arange(60) % 2)
         with pytest.raises(ValueError, match="column 'odd', row 41: the text is not UTF-8"):
             rows.column("odd")
 

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from tests.helpers.command_line import untwist
-from untwist import UntwistClassifier, save
+from tests.helpers.quick import QuickClassifier
+from untwist import save
 from untwist.audit import Reason, Slice
 from untwist.commands.decided import find_label, fingerprint_file
 from untwist.commands.names import find_names_in_file, find_unnamed, name_columns
@@ -144,7 +145,7 @@ def test_parquet_files_are_no_exception(folder, capsys, way):
 
 def test_a_model_without_a_name_for_a_column_finds_it(folder, capsys):
     frame = make_frame().rename(columns={"x": ""})
-    save(UntwistClassifier().fit(frame[["", "z"]], frame["y"]), "old.untwist")
+    save(QuickClassifier(alpha=2.0, n_estimators=5).fit(frame[["", "z"]], frame["y"]), "old.untwist")
     frame.to_csv("t.csv", index=False)
     status, _, err = untwist(capsys, "predict", "old.untwist", "t.csv")
     assert status == 0, err
@@ -155,7 +156,7 @@ def test_a_model_without_a_name_for_a_column_finds_it(folder, capsys):
 @pytest.mark.filterwarnings("ignore:X has feature names")  # A file has names of text alone.
 def test_columns_that_are_called_by_numbers_are_called_so_everywhere(folder, capsys):
     frame = make_frame().rename(columns={"x": 2019, "z": 2020})
-    save(UntwistClassifier().fit(frame[[2019, 2020]], frame["y"]), "model.untwist")
+    save(QuickClassifier(alpha=2.0, n_estimators=5).fit(frame[[2019, 2020]], frame["y"]), "model.untwist")
     frame.to_csv("t.csv", index=False)
     assert untwist(capsys, "predict", "model.untwist", "t.csv")[0] == 0
     columns = json.loads(untwist(capsys, "inspect", "model.untwist", "--json")[1])["columns"]

@@ -9,7 +9,8 @@ import pytest
 from scipy import sparse
 
 import untwist
-from untwist import PILBoostClassifier, UntwistClassifier
+from tests.helpers.quick import QuickClassifier
+from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.batches import Batches
 from untwist.data.tables import FEWEST_STRANGERS, learn
@@ -93,7 +94,7 @@ def test_every_way_to_give_rows_heeds_the_kind(tmp_path):
             with pytest.raises(ValueError, match=words):
                 call(rows)
     with pytest.raises(ValueError, match="validation rows: column 'a' held numbers when fitted"):
-        UntwistClassifier().fit(numbers, LABELS, X_val=lengths, y_val=LABELS)
+        QuickClassifier(alpha=2, n_estimators=2).fit(numbers, LABELS, X_val=lengths, y_val=LABELS)
     missing = lengths.assign(a=np.nan)
     assert fit(lengths).predict(missing).shape == (N,)
 
@@ -170,7 +171,7 @@ def test_columns_in_another_order_are_refused(names):
                 model.predict_proba(other)
             np.testing.assert_array_equal(model.predict_proba(other[list(frame.columns)]), expected)
     with pytest.raises(ValueError, match=r"(?s)validation rows: .*same order"):
-        UntwistClassifier().fit(frame, LABELS, X_val=frame.iloc[:, ::-1], y_val=LABELS)
+        QuickClassifier(alpha=2, n_estimators=2).fit(frame, LABELS, X_val=frame.iloc[:, ::-1], y_val=LABELS)
 
 
 def test_other_names_are_refused_and_arrays_go_by_position():
@@ -261,7 +262,7 @@ def test_labels_that_would_merge_are_refused():
         fit(ORDERED, y)
     unsigned = np.array([2**53, 2**53 + 1], dtype=np.uint64)[LABELS]
     with pytest.raises(ValueError, match="y_val holds whole numbers beyond"):
-        UntwistClassifier().fit(ORDERED, unsigned, X_val=ORDERED, y_val=unsigned.astype(np.int64))
+        QuickClassifier(alpha=2, n_estimators=2).fit(ORDERED, unsigned, X_val=ORDERED, y_val=unsigned.astype(np.int64))
 
 
 # ---- what is no table ----

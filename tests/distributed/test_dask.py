@@ -100,7 +100,7 @@ def test_rows_to_validate_on_other_workers_and_fits_one_after_the_other(client):
     model = DaskPILBoostClassifier(**settings)
     model.fit(*cut_into_blocks(X[:600], y[:600], rows=600), None, *cut_into_blocks(X[600:], y[600:], rows=100))
     assert_same_model(model, alone)
-    chosen = DaskUntwistClassifier(n_jobs=1).fit(*cut_into_blocks(X, y, rows=300))
+    chosen = DaskQuickClassifier(n_jobs=1, max_depth=2).fit(*cut_into_blocks(X, y, rows=300))
     assert hasattr(chosen, "choice_")
     chosen.set_params(**GIVEN).fit(*cut_into_blocks(X, y, rows=300))
     assert not hasattr(chosen, "choice_")

@@ -12,6 +12,7 @@ import untwist
 from helpers.noisy_rows import make_noisy_rows
 from helpers.patience import PATIENCE
 from helpers.workers import GIVEN, TESTS, Killer, assert_same_model
+from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier, training_data
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.data.folds import draw_folds, draw_share
@@ -258,7 +259,7 @@ def test_settings_that_no_worker_can_have_are_refused():
     with pytest.raises(ValueError, match="exact"):
         local.fit(UntwistClassifier(**GIVEN), local.shards(2, X, y))
     with pytest.raises(ValueError, match="menon"):
-        local.fit(UntwistClassifier(), local.shards(2, X, y))
+        local.fit(QuickClassifier(alpha="menon"), local.shards(2, X, y))
 
 
 def test_alone_nobody_is_asked():

@@ -9,6 +9,7 @@ from unittest.mock import sentinel
 import numpy as np
 import pytest
 
+from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.data.tables import Schema
@@ -55,7 +56,7 @@ def test_values_come_back_and_others_are_refused_by_name():
 
 
 def test_settings_are_written_as_far_as_they_are_values():
-    plain = list_settings(UntwistClassifier(cv=7, random_state=3, callbacks=[print]))
+    plain = list_settings(QuickClassifier(alpha=2.0, cv=7, random_state=3, callbacks=[print]))
     assert plain.keys() == UntwistClassifier().get_params(deep=False).keys()
     kept = {"alpha": 2.0, "cv": 7, "random_state": 3, "eval_metric": "log_loss", "callbacks": None, "loss": None}
     assert {name: plain[name] for name in kept} == kept
@@ -169,7 +170,7 @@ def test_other_workers_than_the_first_save_nothing(tmp_path, monkeypatch):
 
 
 def test_without_a_file_the_model_itself_is_resumed(tmp_path):
-    model = UntwistClassifier()
+    model = QuickClassifier(alpha=2.0)
     assert resumed(model, tmp_path / "none") is model
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from untwist import PILBoostClassifier, UntwistClassifier
+from tests.helpers.quick import QuickClassifier
+from untwist import PILBoostClassifier
 from untwist.files import dumps, loads
 
 
@@ -80,7 +81,7 @@ def main():
     found = {}
     for n_jobs in (1, 2, 3):
         model = PILBoostClassifier(alpha=2.0, n_estimators=30, max_depth=5, n_jobs=n_jobs)
-        automatic = UntwistClassifier(n_jobs=n_jobs, random_state=0)
+        automatic = QuickClassifier(n_estimators=20, n_jobs=n_jobs, random_state=0)
         found[n_jobs] = [
             count_threads(lambda model=model: model.fit(X, y), n_jobs - 1),
             count_threads(lambda model=model: [model.predict_proba(X) for _ in range(20)], n_jobs - 1),

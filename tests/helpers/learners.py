@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from untwist import UntwistClassifier
+from tests.helpers.quick import QuickClassifier
 
 
 class Oracle(RegressorMixin, BaseEstimator):
@@ -50,4 +50,4 @@ class Misshapen(Oracle):
 
 def make_paper_model(alpha=2.0, **settings):
     """A classifier with nothing left open: alpha 2, 100 rounds and depth 3 unless `settings` say otherwise."""
-    return UntwistClassifier(**{"n_estimators": 100, "max_depth": 3} | settings)
+    return QuickClassifier(alpha=alpha, **{"n_estimators": 100, "max_depth": 3} | settings)

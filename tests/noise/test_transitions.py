@@ -5,7 +5,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from helpers import transitions_twin as twin
-from untwist import UntwistClassifier
+from tests.helpers.quick import QuickClassifier
 from untwist.files import dumps, loads
 from untwist.noise import plausibility, transitions
 from untwist.noise.climbing import climb
@@ -611,7 +611,7 @@ def test_rows_at_the_limits_are_taken_and_rows_without_weight_left_out():
 def test_matrices_that_cannot_be_undone_are_left_out():
     """A rate of 2/3 leaves nothing of three classes: rows that are all alike bring the search there."""
     X, y = np.ones((7, 2)), np.array([2, 2, 2, 1, 0, 0, 0])
-    model = UntwistClassifier(n_jobs=1, random_state=1).fit(X, y)
+    model = QuickClassifier(n_estimators=6, n_jobs=1, random_state=1).fit(X, y)
     least = np.linalg.svd(model.noise_.matrices, compute_uv=False).min()
     assert least > 1e-8
     np.testing.assert_array_equal(loads(dumps(model)).predict_proba(X), model.predict_proba(X))

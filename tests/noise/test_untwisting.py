@@ -7,7 +7,8 @@ from sklearn.datasets import load_iris
 
 from helpers.engines import get_forest, make_booster, make_dataset
 from helpers.learners import Plain, make_paper_model
-from untwist import PILBoostClassifier, UntwistClassifier
+from tests.helpers.quick import QuickClassifier
+from untwist import PILBoostClassifier
 from untwist.boosting.engines.engine import TreeGrowth
 from untwist.boosting.runs import Progress
 from untwist.data.folds import split_into_folds
@@ -224,7 +225,7 @@ def test_a_label_that_is_memorised_is_still_doubted_out_of_fold():
     # These are a few of the rows whose label is clear.
     wrong = np.flatnonzero(np.abs(X[:, 0] + 0.5 * X[:, 1]) > 0.7)[::20]
     y[wrong] = 1 - y[wrong]
-    model = UntwistClassifier(noise=None, random_state=0).fit(X, y)
+    model = QuickClassifier(alpha=1.0, n_estimators=300, noise=None, random_state=0).fit(X, y)
     posterior = model.oof_proba_[wrong, y[wrong]]
     seen = model.predict_proba_twisted(X)[wrong, y[wrong]]
     assert (posterior < 0.5).mean() >= 0.9

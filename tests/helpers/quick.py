@@ -1,0 +1,78 @@
+"""The recipe with less to choose from, for tests that ask what follows from a choice and not how good it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from untwist.classifier import UntwistClassifier
+from untwist.settings import Settings, resolve_recipe
+
+
+class QuickClassifier(UntwistClassifier):
+    """An `UntwistClassifier` some of whose choices are made: an alpha, a number of rounds, a depth.
+
+    Trees of random thresholds join only where all three are left open, and `boosted_only` leaves them out there too.
+    With a given alpha the noise is not estimated.
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float | None = None,
+        n_estimators: int | None = None,
+        max_depth: int | None = None,
+        boosted_only: bool = False,
+        noise: Any = "auto",
+        cv: Any = None,
+        class_weight: Any = None,
+        categorical_features: Any = "auto",
+        monotonic_cst: Any = None,
+        interaction_cst: Any = None,
+        engine: str = "auto",
+        device: str = "cpu",
+        callbacks: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            noise=noise,
+            cv=cv,
+            class_weight=class_weight,
+            categorical_features=categorical_features,
+            monotonic_cst=monotonic_cst,
+            interaction_cst=interaction_cst,
+            engine=engine,
+            device=device,
+            callbacks=callbacks,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.alpha = alpha
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.boosted_only = boosted_only
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **told: Any) -> QuickClassifier:
+        """Fit with what is left to choose."""
+        with patch("untwist.classifier.resolve_recipe", resolve_quickly):
+            super().fit(X, y, sample_weight, **told)
+        return self
+
+
+def resolve_quickly(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settings:
+    """Return the settings of a `QuickClassifier`."""
+    settings = resolve_recipe(parameters, seed=seed)
+    alpha, n_rounds, depth = (parameters[name] for name in ("alpha", "n_estimators", "max_depth"))
+    has_sizes = n_rounds is not None or depth is not None
+    if parameters["boosted_only"] or has_sizes or alpha is not None:
+        settings = replace(settings, mixes=False)
+    if alpha is not None:
+        settings = replace(settings, alphas=(alpha,), estimates_noise=False)
+    if n_rounds is not None:
+        settings = replace(settings, n_rounds=n_rounds)
+    return settings if depth is None else replace(settings, depths=(depth,))
