@@ -34,8 +34,8 @@ def describe_fit(model: Any, X: Any) -> Outputs:
         "posterior of labels": pick(model.predict_proba_twisted(X)),
         "score": pick(model.decision_function(X)),
         "label": pick(encode(model.classes_, model.predict(X))),
-        "rounds": model.n_iter_,
-        "alpha and step": [model.alpha_, model.step_size_],
+        "rounds": model.model_.n_rounds,
+        "alpha and step": [model.model_.alpha, model.model_.step_size],
     }
     if hasattr(model, "feature_importances_"):
         outputs["importances"] = model.feature_importances_
