@@ -8,6 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from helpers.patience import PATIENCE
+from helpers.quick import make_classifier
 from untwist import UntwistClassifier
 from untwist.blas import use_one_blas_thread
 
@@ -112,7 +113,7 @@ def test_a_fit_leaves_the_number_as_it_was():
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     seen = []
     settings = {"alpha": 2.0, "n_estimators": 2}
-    UntwistClassifier(callbacks=[lambda report: seen.append(set(list_threads()))], **settings).fit(X, y)
+    make_classifier(callbacks=[lambda report: seen.append(set(list_threads()))], **settings).fit(X, y)
     assert seen
     assert set.union(*seen) == {1}
     assert set(list_threads()) == {3}

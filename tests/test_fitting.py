@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.helpers.quick import QuickClassifier
-from untwist import PILBoostClassifier, fitting
+from helpers.quick import make_classifier, resolve
+from untwist import fitting
 from untwist.boosting.runs import Ending, advance
 from untwist.data.batches import Encoded
 from untwist.data.workers import Workers
@@ -20,7 +20,6 @@ from untwist.noise import Untwisting
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.paper import MenonEstimate
 from untwist.progress import ProgressLine, use_display
-from untwist.settings import resolve
 from untwist.training_data import TrainingData, ValidationTable
 
 
@@ -139,7 +138,7 @@ def table():
 
 def collect(table, validation=None, **settings):
     settings = {"alpha": 2.0, "n_estimators": 6, "max_depth": 2, "random_state": 0, "n_jobs": 1} | settings
-    parameters = PILBoostClassifier(**settings).get_params(deep=False)
+    parameters = make_classifier(**settings).get_params(deep=False)
     return TrainingData.collect(resolve(parameters), *table, validation)
 
 
@@ -547,10 +546,10 @@ def test_a_model_has_the_noise_that_was_given_or_that_menon_estimated():
     X = rng.normal(size=(300, 3))
     y = np.where(rng.random(300) < 0.2, X[:, 0] < 0, X[:, 0] > 0).astype(int)
     small = {"n_estimators": 3, "max_depth": 2, "random_state": 0}
-    given = QuickClassifier(alpha=2.0, noise=(0.1, 0.2), **small).fit(X, y).model_
+    given = make_classifier(alpha=2.0, noise=(0.1, 0.2), **small).fit(X, y).model_
     assert given.noise is given.untwisting
     assert (given.noise.rate_neg, given.noise.rate_pos) == (0.1, 0.2)
-    menon = QuickClassifier(alpha="menon", **small).fit(X, y).model_
+    menon = make_classifier(alpha="menon", **small).fit(X, y).model_
     assert (type(menon.noise), menon.untwisting) == (MenonEstimate, None)
-    plain = QuickClassifier(alpha=2.0, **small).fit(X, y).model_
+    plain = make_classifier(alpha=2.0, **small).fit(X, y).model_
     assert (plain.noise, plain.untwisting) == (None, None)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+from helpers.quick import QuickClassifier, make_classifier
 from helpers.sourced_rows import draw_sourced_rows
-from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.classifier import find_model
 from untwist.data.sources import LabelSources
@@ -198,7 +198,7 @@ def test_several_classes_sum_to_one_and_the_largest_is_chosen():
 
 @pytest.mark.parametrize("settings", [{}, {"class_weight": {0: 1.0, 1: 3.0}}], ids=str)
 def test_the_posterior_of_labels_knows_no_class_weights(flipped, settings):
-    model = PILBoostClassifier(random_state=0, **settings).fit(*flipped).model_
+    model = make_classifier(random_state=0, **settings).fit(*flipped).model_
     posterior = model.out_of_fold_posterior_of_labels()
     shift = np.log(model.class_weights[1] / model.class_weights[0])
     expected = expit(logit(model.out_of_fold_posterior()[:, 1]) - shift)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from helpers.quick import make_classifier, resolve
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.losses import AlphaLoss, FocalLoss
-from untwist.settings import ALPHAS, DEPTHS, ENGINE_SPECIFIC_DEFAULTS, resolve
+from untwist.settings import ALPHAS, DEPTHS, ENGINE_SPECIFIC_DEFAULTS
 
 
 def resolve_classifier(*args, seed=None, **settings):
-    return resolve(PILBoostClassifier(*args, **settings).get_params(deep=False), seed=seed)
+    return resolve(make_classifier(*args, **settings).get_params(deep=False), seed=seed)
 
 
 def test_the_default_leaves_alpha_depth_and_rounds_to_the_data():

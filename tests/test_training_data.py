@@ -8,12 +8,11 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from helpers.quick import make_classifier, resolve
 from helpers.sourced_rows import draw_sourced_rows
-from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier, training_data
 from untwist.data.workers import Workers, solo
 from untwist.noise.paper import menon
-from untwist.settings import resolve
 from untwist.training_data import N_FOLDS, InitScores, SourceColumns, TrainingData, ValidationTable
 
 
@@ -40,7 +39,7 @@ def table():
 
 def collect(table, *args, validation=None, weighted=True, sources=None, **settings):
     X, y, weight = table
-    parameters = PILBoostClassifier(*args, random_state=0, **settings).get_params(deep=False)
+    parameters = make_classifier(*args, random_state=0, **settings).get_params(deep=False)
     return TrainingData.collect(resolve(parameters), X, y, weight if weighted else None, validation, sources=sources)
 
 
@@ -430,7 +429,7 @@ def test_every_fold_of_groups_or_of_ones_own_must_train_on_all_classes(table):
 
 
 def go_on(table, previous, **settings):
-    parameters = PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=2, random_state=0, **settings)
+    parameters = make_classifier(alpha=2.0, n_estimators=2, max_depth=2, random_state=0, **settings)
     X, y, weight = table
     return TrainingData.collect(resolve(parameters.get_params(deep=False)), X, y, weight, previous=previous)
 
@@ -456,7 +455,7 @@ def test_what_stands_for_a_missing_value_is_that_of_the_first_fit(table):
     X = np.where(np.arange(120)[:, None] % 7 == 0, -9.0, X)
     for missing, kept in ((np.nan, None), (-9.0, -9.0)):
         settings = {"n_estimators": 2, "max_depth": 2, "missing": missing}
-        first = QuickClassifier(alpha=2.0, **settings).fit(X, y).model_
+        first = make_classifier(alpha=2.0, **settings).fit(X, y).model_
         assert first.encoder.schema.missing == kept  # NaN always is a missing value.
         data = collect((X, y, weight), 2.0, **settings)
         assert np.isnan(data.rows.X[::7]).all() == (missing == -9.0)
@@ -470,7 +469,7 @@ def test_a_warm_start_of_several_classes_takes_no_column_of_many_categories(code
     settings = {"categorical_features": [1], "n_estimators": 2, "max_depth": 2}
     for n_classes in (2, 3):
         labels = y if n_classes == 2 else np.arange(600) % 3
-        first = QuickClassifier(alpha=2.0, **settings).fit(X, labels).model_
+        first = make_classifier(alpha=2.0, **settings).fit(X, labels).model_
         if n_classes == 2:
             assert go_on((X, labels, weight), first, categorical_features=[1]).coding is not None
             continue

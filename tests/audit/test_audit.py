@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import average_precision_score
 
-from tests.helpers.quick import QuickClassifier
+from helpers.quick import QuickClassifier, make_classifier
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import LabelAudit, audit_labels
 from untwist.noise import Untwisting, estimate_noise
@@ -440,7 +440,7 @@ def test_the_audit_and_the_model_it_uses_agree_on_the_noise():
 def test_a_model_without_an_estimate_of_its_own_is_audited_by_its_posteriors(settings):
     X, y = draw_easy_rows(400)
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
-    model = PILBoostClassifier(random_state=0, **settings).fit(X, noisy)
+    model = make_classifier(random_state=0, **settings).fit(X, noisy)
     noise = audit_labels(X, noisy, model).noise
     assert isinstance(noise, Untwisting)
     expected = estimate_noise(model.oof_proba_[:, 1], noisy)

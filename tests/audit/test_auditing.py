@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
+from helpers.quick import QuickClassifier
 from helpers.small_audits import draw_rows, make_matrices, make_pairs, make_sources
-from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier
 from untwist.audit import auditing
 from untwist.audit.auditing import audit_labels

@@ -8,7 +8,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from tests.helpers.quick import QuickClassifier
+from helpers.quick import QuickClassifier
 from untwist.audit import audit_labels, find_data_issues
 from untwist.batches import Batches
 from untwist.data import batches

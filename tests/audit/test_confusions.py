@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from helpers.quick import QuickClassifier
 from helpers.report_fixtures import read_text
 from helpers.small_audits import make_matrices, make_pairs
 from helpers.tickets import TICKETS, judge_by, make_components, make_tickets, measure_matrix, spread_noise
-from tests.helpers.quick import QuickClassifier
 from untwist.audit import audit_labels
 from untwist.audit.confusions import expect_labels, find_confusions, iterate_truths
 from untwist.audit.judging import move_interval

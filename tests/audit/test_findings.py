@@ -8,9 +8,9 @@ import pytest
 from scipy.special import logit
 from scipy.stats import binomtest
 
+from helpers.quick import make_classifier
 from helpers.report_fixtures import make_customers
 from helpers.small_audits import make_audit, make_audit_by_source
-from untwist import PILBoostClassifier
 from untwist.audit import audit_labels, findings
 from untwist.audit.comparison import Peer
 from untwist.audit.confusions import Confusion
@@ -100,7 +100,7 @@ def test_trees_that_learn_the_same_labels_again_are_the_same(shop, three):
 )
 def test_they_are_so_with_other_settings_too(settings):
     table, labels, _ = make_customers(400)
-    model = PILBoostClassifier(random_state=3, **settings).fit(table, labels)
+    model = make_classifier(random_state=3, **settings).fit(table, labels)
     again = findings.train_again(audit_labels(table, labels, model, seeks_sources=False), labels)
     np.testing.assert_array_equal(again.importances("gain"), model.importances("gain"))
 

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from helpers.command_line import untwist
 from helpers.grouped_rows import draw_patients
 from helpers.noisy_rows import make_noisy_rows
-from tests.helpers.quick import QuickClassifier
+from helpers.quick import QuickClassifier
 from untwist.audit import audit_labels
 from untwist.audit.findings import count_finds
 from untwist.audit.judging import doubt_judgement, judge_alike

@@ -12,8 +12,8 @@ from scipy.special import ndtr
 from scipy.stats import gamma, kstest, poisson
 from sklearn.datasets import make_classification
 
+from helpers.quick import QuickClassifier
 from helpers.small_audits import make_pairs, make_sources, prepare
-from tests.helpers.quick import QuickClassifier
 from untwist.audit import audit_labels, slices
 from untwist.audit.discoveries import select_discoveries
 from untwist.audit.expectation import LEAST_POSTERIOR, OFFSET_SPREAD, SLOPE_SPREAD, Expectation, calibrate

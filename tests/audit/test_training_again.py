@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.quick import QuickClassifier
+from helpers.quick import QuickClassifier, resolve
 from untwist import UntwistClassifier
 from untwist.audit import training
 from untwist.audit.training import collect_again, train_chosen_candidate, train_on_numbers
 from untwist.classifier import list_parameters
-from untwist.settings import N_FOLDS, resolve
+from untwist.settings import N_FOLDS
 from untwist.theory.links import LogitLink
 from untwist.training_data import SourceColumns
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from helpers.engines import get_forest, make_booster, make_dataset, wrap_boosters
-from untwist import PILBoostClassifier
+from helpers.quick import make_classifier, resolve
 from untwist import settings as default_settings
 from untwist.automatic import candidates, search
 from untwist.automatic.search import Search, find_lowest
@@ -18,7 +18,6 @@ from untwist.boosting.forest import Forest
 from untwist.data.folds import split_into_folds
 from untwist.links import CanonicalLink, ClippedLink
 from untwist.losses import AlphaLoss, SquareLoss
-from untwist.settings import resolve
 from untwist.training_data import TrainingData
 from untwist.twisters import ClassNoise
 
@@ -32,7 +31,7 @@ def sample(n=400, seed=0, noise=0.2):
 
 def auto(**settings):
     """Return a classifier that chooses among boosted trees alone; one thread, so that their folds come in order."""
-    return PILBoostClassifier(**{"families": "boosted", "random_state": 0, "n_jobs": 1, **settings})
+    return make_classifier(**{"families": "boosted", "random_state": 0, "n_jobs": 1, **settings})
 
 
 # ---- folds ----

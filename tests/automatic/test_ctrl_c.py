@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from helpers.quick import QuickClassifier, make_classifier
 from helpers.small_fits import draw_sample
-from tests.helpers.quick import QuickClassifier
-from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.automatic import search
 from untwist.automatic import sources as by_source
 from untwist.model import FittedModel
@@ -34,7 +33,7 @@ def draw_classes(n_classes, n=600):
 
 
 def fit_until_interrupted(X, y, **told):
-    model = PILBoostClassifier(**SETTINGS, **told)
+    model = make_classifier(**SETTINGS, **told)
     with pytest.raises(KeyboardInterrupt) as caught:
         model.fit(X, y)
     return model, getattr(caught.value, "__notes__", [])
@@ -65,7 +64,7 @@ def test_the_given_noise_of_many_classes_is_undone_all_the_same():
 @pytest.mark.parametrize("step", [1, 2, 30])
 def test_ctrl_c_is_heard_at_every_step_of_the_noise_estimate_and_keeps_the_rounds(step, monkeypatch):
     X, y = draw_classes(6)
-    whole = UntwistClassifier(noise=None, **SETTINGS).fit(X, y)
+    whole = make_classifier(noise=None, **SETTINGS).fit(X, y)
     evaluate, calls = interrupt_at(step, Plausibility.evaluate)
     monkeypatch.setattr(Plausibility, "evaluate", lambda self, *args: evaluate(self, *args))
     model, notes = fit_until_interrupted(X, y)
@@ -78,7 +77,7 @@ def test_ctrl_c_is_heard_at_every_step_of_the_noise_estimate_and_keeps_the_round
 
 def test_ctrl_c_while_rows_are_scored_keeps_the_rounds(monkeypatch):
     X, y = draw_sample(400)
-    whole = UntwistClassifier(noise=None, **SETTINGS).fit(X, y)
+    whole = make_classifier(noise=None, **SETTINGS).fit(X, y)
     score, calls = interrupt_at(1)
     monkeypatch.setattr(search, "score_held_out_rows", score)
     model, notes = fit_until_interrupted(X, y)
@@ -119,7 +118,7 @@ def test_sources_are_not_judged_any_more(monkeypatch):
     X, y = draw_sample(400)
     judge, calls = interrupt_at(0)
     monkeypatch.setattr(by_source, "estimate_by_source", judge)
-    model = UntwistClassifier(callbacks=[interrupt_at(2)[0]], **SETTINGS)
+    model = make_classifier(callbacks=[interrupt_at(2)[0]], **SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, source=np.arange(400) % 5)
     assert not calls
@@ -132,10 +131,10 @@ def test_noise_of_more_classes_than_can_show_any_is_not_estimated(monkeypatch):
     monkeypatch.setattr(FittedModel, "estimate_noise", lambda self, *args: estimate(self, *args))
     monkeypatch.setattr(search, "MOST_CLASSES", 5)
     X, y = draw_classes(6)
-    assert PILBoostClassifier(**SETTINGS).fit(X, y).noise_ is None
+    assert make_classifier(**SETTINGS).fit(X, y).noise_ is None
     assert not calls
     X, y = draw_classes(5)
-    assert PILBoostClassifier(**SETTINGS).fit(X, y).noise_ is not None
+    assert make_classifier(**SETTINGS).fit(X, y).noise_ is not None
     assert len(calls) == 1
 
 
@@ -144,7 +143,7 @@ def test_sources_are_refused_before_the_work_where_classes_are_too_many_to_show_
     monkeypatch.setattr(search, "MOST_CLASSES", most)
     monkeypatch.setattr(by_source, "MOST_CLASSES", most)
     rounds, calls = interrupt_at(0)
-    model = UntwistClassifier(callbacks=[rounds], **SETTINGS)
+    model = make_classifier(callbacks=[rounds], **SETTINGS)
     X, y = draw_classes(6)
     with pytest.raises(ValueError, match=r"^source must be None with more than 5 classes, got 6: "):
         model.fit(X, y, source=np.arange(len(y)) % 4)

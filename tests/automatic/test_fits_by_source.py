@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from helpers.quick import make_classifier, resolve
 from helpers.sourced_rows import draw_sourced_rows, draw_votes
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import UntwistClassifier
 from untwist.automatic import sources as by_source
 from untwist.automatic.sources import differ_much, fit_by_source, judge_sources, weigh_by_reliability
 from untwist.data.sources import LabelSources
-from untwist.settings import resolve
 from untwist.training_data import SourceColumns, TrainingData
 
 pytestmark = pytest.mark.usefixtures("few_components")
@@ -18,7 +18,7 @@ SETTINGS = {"random_state": 0, "n_jobs": 1}
 
 
 def collect(X, y, source, item=None, weight=None, **settings):
-    parameters = PILBoostClassifier(**SETTINGS, **settings).get_params(deep=False)
+    parameters = make_classifier(**SETTINGS, **settings).get_params(deep=False)
     return TrainingData.collect(resolve(parameters), X, y, weight, sources=SourceColumns(source, item))
 
 
@@ -33,8 +33,8 @@ def uneven():
 @pytest.mark.thinned(2)
 def test_where_sources_differ_much_the_same_candidate_is_boosted_by_what_labels_are_worth(classes):
     X, y, source, truth = draw_sourced_rows(900, classes=classes, bad_rate=0.6)
-    model = PILBoostClassifier(**SETTINGS).fit(X, y, source=source)
-    plain = PILBoostClassifier(**SETTINGS).fit(X, y)
+    model = make_classifier(**SETTINGS).fit(X, y, source=source)
+    plain = make_classifier(**SETTINGS).fit(X, y)
     assert model.choice_.best == plain.choice_.best
     assert model.choice_.tried == plain.choice_.tried
     assert model.sources_.names[model.sources_.stands_out].tolist() == ["Leipzig"]
@@ -44,7 +44,7 @@ def test_where_sources_differ_much_the_same_candidate_is_boosted_by_what_labels_
     # The first fit, weighted by hand, is the second one.
     first = judge_sources(plain.model_, collect(X, y, source))
     weight = first.sources.reliability[np.searchsorted(first.sources.names, source)]
-    settings = resolve(PILBoostClassifier(**SETTINGS).get_params(deep=False)).narrow_to(plain.choice_.best)
+    settings = resolve(make_classifier(**SETTINGS).get_params(deep=False)).narrow_to(plain.choice_.best)
     data = collect(X, y, source)
     weighed = replace(data, settings=settings, weight=data.weight * weight, folds=data.folds * weight)
     expected = by_source.Search(weighed).run().model
@@ -54,8 +54,8 @@ def test_where_sources_differ_much_the_same_candidate_is_boosted_by_what_labels_
 
 def test_where_sources_are_alike_the_trees_are_those_of_a_fit_without():
     X, y, source, _ = draw_sourced_rows(bad_rate=0.02)
-    model = PILBoostClassifier(**SETTINGS).fit(X, y, source=source)
-    plain = PILBoostClassifier(**SETTINGS).fit(X, y)
+    model = make_classifier(**SETTINGS).fit(X, y, source=source)
+    plain = make_classifier(**SETTINGS).fit(X, y)
     assert not model.sources_.stands_out.any()
     np.testing.assert_array_equal(model.forest_.value, plain.forest_.value)
     np.testing.assert_array_equal(model.oof_proba_, plain.oof_proba_)
@@ -105,8 +105,8 @@ def test_when_sources_differ_much(uneven, counts, reliability, expected):
 def test_any_order_of_the_rows_gives_the_same_model(long):
     X, y, source, *_ = draw_votes(100) if long else draw_sourced_rows(400)
     order = np.random.default_rng(5).permutation(len(y))
-    model = PILBoostClassifier(**SETTINGS).fit(X, y, source=source)
-    other = PILBoostClassifier(**SETTINGS).fit(X[order], y[order], source=source[order])
+    model = make_classifier(**SETTINGS).fit(X, y, source=source)
+    other = make_classifier(**SETTINGS).fit(X[order], y[order], source=source[order])
     np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
     np.testing.assert_array_equal(model.oof_proba_[order], other.oof_proba_)
     np.testing.assert_array_equal(model.sources_.matrices, other.sources_.matrices)
@@ -151,7 +151,7 @@ def test_rows_of_a_named_item_may_differ_and_are_judged_by_their_mean():
 @pytest.mark.slow
 def test_verbose_fits_tell_of_the_second_one(capsys):
     X, y, source, _ = draw_sourced_rows()
-    PILBoostClassifier(**SETTINGS, verbose=1).fit(X, y, source=source)
+    make_classifier(**SETTINGS, verbose=1).fit(X, y, source=source)
     lines = capsys.readouterr().err.splitlines()
     assert lines[-2] == "sources differ: the same once more, each label weighing what its source is worth"
     assert lines[-1].startswith("alpha ")
@@ -161,17 +161,17 @@ def test_verbose_fits_tell_of_the_second_one(capsys):
 def test_callbacks_hear_of_the_second_fit_and_may_end_it():
     X, y, source, _ = draw_sourced_rows()
     heard = []
-    whole = UntwistClassifier(callbacks=[heard.append], **SETTINGS).fit(X, y, source=source)
+    whole = make_classifier(callbacks=[heard.append], **SETTINGS).fit(X, y, source=source)
     n_of_first = len(heard) - -(-whole.choice_.best.n_rounds // 10)
     assert [one.round for one in heard[n_of_first:]] == [
         min(10 * (step + 1), whole.choice_.best.n_rounds) for step in range(len(heard) - n_of_first)
     ]
     assert heard[n_of_first].seconds > heard[n_of_first - 1].seconds
     calls = []
-    stopped = UntwistClassifier(callbacks=[lambda progress: calls.append(0) or len(calls) > n_of_first], **SETTINGS)
+    stopped = make_classifier(callbacks=[lambda progress: calls.append(0) or len(calls) > n_of_first], **SETTINGS)
     stopped.fit(X, y, source=source)
     assert len(calls) == n_of_first + 1
-    plain = PILBoostClassifier(**SETTINGS).fit(X, y)
+    plain = make_classifier(**SETTINGS).fit(X, y)
     np.testing.assert_array_equal(stopped.forest_.value, plain.forest_.value)
     assert stopped.sources_.stands_out.any()
 
@@ -191,12 +191,12 @@ def interrupt_after(n_calls):
 def test_ctrl_c_in_the_second_fit_keeps_the_first():
     X, y, source, _ = draw_sourced_rows()
     heard = []
-    whole = UntwistClassifier(callbacks=[heard.append], **SETTINGS).fit(X, y, source=source)
+    whole = make_classifier(callbacks=[heard.append], **SETTINGS).fit(X, y, source=source)
     n_of_first = len(heard) - -(-whole.choice_.best.n_rounds // 10)
-    model = UntwistClassifier(callbacks=[interrupt_after(n_of_first + 2)], **SETTINGS)
+    model = make_classifier(callbacks=[interrupt_after(n_of_first + 2)], **SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, source=source)
-    plain = PILBoostClassifier(**SETTINGS).fit(X, y)
+    plain = make_classifier(**SETTINGS).fit(X, y)
     np.testing.assert_array_equal(model.forest_.value, plain.forest_.value)
     assert model.sources_.stands_out.any()
     assert model.model_.untwisting is model.sources_.untwisting
@@ -204,7 +204,7 @@ def test_ctrl_c_in_the_second_fit_keeps_the_first():
 
 def test_ctrl_c_in_the_search_leaves_a_model_as_ever():
     X, y, source, _ = draw_sourced_rows()
-    model = UntwistClassifier(callbacks=[interrupt_after(2)], **SETTINGS)
+    model = make_classifier(callbacks=[interrupt_after(2)], **SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, source=source)
     assert np.isfinite(model.predict_proba(X)).all()
@@ -217,10 +217,10 @@ def test_ctrl_c_while_sources_are_judged_leaves_the_model_without_them(monkeypat
 
     monkeypatch.setattr(by_source, "estimate_by_source", interrupt)
     X, y, source, _ = draw_sourced_rows()
-    model = PILBoostClassifier(**SETTINGS)
+    model = make_classifier(**SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, source=source)
-    plain = PILBoostClassifier(**SETTINGS).fit(X, y)
+    plain = make_classifier(**SETTINGS).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
     assert not hasattr(model, "sources_")
 
@@ -230,8 +230,8 @@ def test_a_weight_of_two_is_a_label_that_counts_twice_and_one_of_zero_none():
     X, y, source, _ = draw_sourced_rows(500)
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     present = weight > 0
-    model = PILBoostClassifier(**SETTINGS).fit(X, y, weight, source=source)
-    without = PILBoostClassifier(**SETTINGS).fit(X[present], y[present], weight[present], source=source[present])
+    model = make_classifier(**SETTINGS).fit(X, y, weight, source=source)
+    without = make_classifier(**SETTINGS).fit(X[present], y[present], weight[present], source=source[present])
     # The trees are the same; how much either family counts is found by a search that ends a little elsewhere.
     np.testing.assert_array_equal(model.forest_.threshold, without.forest_.threshold)
     np.testing.assert_allclose(model.forest_.value, without.forest_.value, rtol=1e-7)
@@ -246,8 +246,8 @@ def test_class_weights_are_no_part_of_what_is_said_of_sources():
     X, y, source, _ = draw_sourced_rows(900)
     kept = (y == 0) | (np.arange(len(y)) % 4 == 0)  # One class is rare.
     X, y, source = X[kept], y[kept], source[kept]
-    plain = PILBoostClassifier(**SETTINGS).fit(X, y, source=source)
-    balanced = UntwistClassifier(class_weight="balanced", **SETTINGS).fit(X, y, source=source)
+    plain = make_classifier(**SETTINGS).fit(X, y, source=source)
+    balanced = make_classifier(class_weight="balanced", **SETTINGS).fit(X, y, source=source)
     np.testing.assert_allclose(balanced.sources_.counts, plain.sources_.counts, rtol=1e-12)
     np.testing.assert_allclose(balanced.model_.out_of_fold.row_weights(), 1.0, rtol=1e-12)
     np.testing.assert_allclose(balanced.sources_.shares, plain.sources_.shares, atol=0.06)

@@ -8,8 +8,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from helpers.engines import get_forest, make_booster, make_dataset, wrap_boosters
+from helpers.quick import make_classifier
 from helpers.small_fits import draw_sample
-from untwist import PILBoostClassifier
 from untwist.automatic import mixture, search
 from untwist.automatic import randomised as randomised_trees
 from untwist.boosting.engines.compiled import CompiledEngine
@@ -23,7 +23,7 @@ N = len(Y)
 
 
 def make_automatic(**settings):
-    return PILBoostClassifier(**{"random_state": 0, "n_jobs": 1, **settings})
+    return make_classifier(**{"random_state": 0, "n_jobs": 1, **settings})
 
 
 def split(model):

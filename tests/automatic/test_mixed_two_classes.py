@@ -5,8 +5,9 @@ import pytest
 from scipy.special import expit
 
 from helpers.engines import get_forest, make_booster, make_dataset
+from helpers.quick import make_classifier
 from helpers.small_fits import assert_same_forests, draw_sample
-from untwist import PILBoostClassifier, files
+from untwist import files
 from untwist.automatic import randomised as randomised_trees
 from untwist.boosting.engines.compiled import CompiledEngine, CompiledTeam
 from untwist.boosting.engines.engine import Task, TreeGrowth
@@ -20,7 +21,7 @@ N = len(Y)
 
 
 def make_mixed(**settings):
-    return PILBoostClassifier(**{"families": "mixed", "random_state": 0, "n_jobs": 1, **settings})
+    return make_classifier(**{"families": "mixed", "random_state": 0, "n_jobs": 1, **settings})
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_circles, make_classification
 
+from helpers.quick import make_classifier, resolve
 from helpers.small_fits import assert_same_forests
-from untwist import PILBoostClassifier
 from untwist.automatic.candidates import CandidateKey
 from untwist.automatic.search import Search
 from untwist.boosting.engines.engine import Engine
@@ -16,7 +16,7 @@ from untwist.boosting.runs import advance
 from untwist.fitting import AlphaDecision
 from untwist.links import LogitLink
 from untwist.model import Candidate
-from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS, resolve
+from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS
 from untwist.training_data import TrainingData, ValidationTable
 
 
@@ -33,7 +33,7 @@ def make_search(n_classes=2, validation=None, changes=None, **settings):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     y = np.digitize(X[:, 0], np.arange(1, n_classes) - n_classes / 2)
-    parameters = PILBoostClassifier(random_state=0, **{"n_jobs": 1} | settings).get_params(deep=False)
+    parameters = make_classifier(random_state=0, **{"n_jobs": 1} | settings).get_params(deep=False)
     data = TrainingData.collect(resolve(parameters), X, y, None, validation)
     return Search(replace(data, **changes or {}))
 
@@ -638,14 +638,14 @@ FITS = {
 def test_a_search_chooses_and_grows_the_same_on_however_many_threads(name, taken):
     draw, settings, depths = FITS[name]
     X, y = draw()
-    alone = PILBoostClassifier(random_state=0, n_jobs=1, **settings).fit(X, y)
+    alone = make_classifier(random_state=0, n_jobs=1, **settings).fit(X, y)
     tried = alone.choice_.tried
     assert [one.max_depth for one in tried if one.alpha == tried[0].alpha] == depths
     assert not any(one.companions for one in taken)
     in_order = [one.key for one in taken]
     for n_jobs in (2, 16, 50):
         taken.clear()
-        together = PILBoostClassifier(random_state=0, n_jobs=n_jobs, **settings).fit(X, y)
+        together = make_classifier(random_state=0, n_jobs=n_jobs, **settings).fit(X, y)
         assert [one.key for one in taken] == in_order
         n_boosters = 5 * len(together.model_.ensembles)
         assert any(one.companions for one in taken) is (n_jobs >= 2 * n_boosters)

@@ -6,21 +6,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from untwist import PILBoostClassifier
+from helpers.quick import make_classifier, resolve
 from untwist.automatic import search as searching
 from untwist.automatic.candidates import CandidateKey
 from untwist.automatic.search import Search, find_lowest
 from untwist.boosting.runs import Ending
 from untwist.data.workers import Workers
 from untwist.model import Candidate, OutOfFold
-from untwist.settings import resolve
 from untwist.training_data import SourceColumns, TrainingData, ValidationTable
 
 
 def collect(n_rows=60, sources=None, validation=None, **settings):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, 3))
-    parameters = PILBoostClassifier(random_state=0, n_jobs=1, **settings).get_params(deep=False)
+    parameters = make_classifier(random_state=0, n_jobs=1, **settings).get_params(deep=False)
     return TrainingData.collect(resolve(parameters), X, (X[:, 0] > 0).astype(int), None, validation, sources=sources)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers.quick import make_classifier
 from untwist import PILBoostClassifier, UntwistClassifier, load, save
 from untwist.audit import audit_labels
 from untwist.boosting.engines import registry
@@ -154,10 +155,10 @@ def test_it_fits_and_predicts_with_given_settings(flipped):
 def test_it_stops_early_and_warm_starts(flipped):
     X, y, *_ = flipped
     settings = {"max_depth": 4, "learning_rate": 0.3, "engine": "random trees", "random_state": 0}
-    stopped = PILBoostClassifier(alpha=2.0, n_estimators=400, early_stopping=True, **settings).fit(X, y)
+    stopped = make_classifier(alpha=2.0, n_estimators=400, early_stopping=True, **settings).fit(X, y)
     assert 0 < stopped.n_iter_ < 400
     assert len(stopped.validation_rows_) > 0
-    model = PILBoostClassifier(alpha=2.0, n_estimators=20, warm_start=True, **settings).fit(X, y)
+    model = make_classifier(alpha=2.0, n_estimators=20, warm_start=True, **settings).fit(X, y)
     first = model.edges_.copy()
     model.set_params(n_estimators=50).fit(X, y)
     assert np.array_equal(model.edges_[:20], first)

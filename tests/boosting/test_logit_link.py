@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from helpers.engines import get_forest, make_booster, make_dataset
-from tests.helpers.quick import QuickClassifier
-from untwist import PILBoostClassifier, _core
+from helpers.quick import QuickClassifier, make_classifier
+from untwist import _core
 from untwist.boosting.engines.engine import TreeGrowth
 from untwist.links import ClippedLink, LogitLink
 from untwist.losses import AlphaLoss
@@ -57,14 +57,14 @@ def test_the_reference_engine_agrees(alpha):
     X, y = draw_sample(200)
     X = np.round(X, 1)
     settings = {"alpha": alpha, "link": "logit", "step_size": 1.0, "init": "zero", **GIVEN}
-    fast = PILBoostClassifier(**settings).fit(X, y)
-    slow = PILBoostClassifier(engine="reference", **settings).fit(X, y)
+    fast = make_classifier(**settings).fit(X, y)
+    slow = make_classifier(engine="reference", **settings).fit(X, y)
     np.testing.assert_allclose(fast.decision_function(X), slow.decision_function(X), atol=1e-3)
 
 
 def test_posteriors_are_those_of_log_odds():
     X, y = draw_sample()
-    model = QuickClassifier(alpha=4.0, **GIVEN).fit(X, y)
+    model = make_classifier(alpha=4.0, **GIVEN).fit(X, y)
     scores = model.decision_function(X)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-scores)), atol=2e-3)
     np.testing.assert_array_equal(model.predict(X), scores > 0)
@@ -91,11 +91,11 @@ def test_settings_may_be_left_open():
 def test_what_does_not_go_with_it_is_refused(settings, match):
     X, y = draw_sample(50)
     with pytest.raises(ValueError, match=match):
-        PILBoostClassifier(**({"alpha": 2.0, "link": "logit", **GIVEN} | settings)).fit(X, y)
+        make_classifier(**({"alpha": 2.0, "link": "logit", **GIVEN} | settings)).fit(X, y)
 
 
 def test_no_certificate_where_the_margin_loss_is_not_convex():
     X, y = draw_sample(100)
-    model = QuickClassifier(alpha=4.0, **GIVEN).fit(X, y)
+    model = make_classifier(alpha=4.0, **GIVEN).fit(X, y)
     with pytest.raises(ValueError, match="convex"):
         model.certificate(X, y)

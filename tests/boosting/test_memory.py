@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from untwist import PILBoostClassifier
+from helpers.quick import make_classifier
 from untwist.boosting import memory
 from untwist.boosting.engines.compiled import CompiledEngine
 from untwist.boosting.engines.engine import EngineOptions, Rows, Task, TreeGrowth
@@ -47,11 +47,11 @@ def test_too_many_classes_are_refused_before_any_work(settings, least, monkeypat
         r"^to boost 400 classes on 2,000 rows takes at least 0\.\d GB of memory at once, and 0\.\d GB is free: fit a "
     )
     with pytest.raises(MemoryError, match=words + "part of the rows, or give rare classes one name$"):
-        PILBoostClassifier(**settings).fit(X, Y)
+        make_classifier(**settings).fit(X, Y)
     assert made == []
     monkeypatch.setattr(memory, "find_free_memory", lambda: least)
     with pytest.raises(AttributeError):  # The dataset that nobody made is asked for hashes.
-        PILBoostClassifier(**settings).fit(X, Y)
+        make_classifier(**settings).fit(X, Y)
     assert len(made) == 1
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from helpers.engines import get_training_scores, make_booster, make_dataset
 from helpers.patience import PATIENCE
-from untwist import PILBoostClassifier, _core
+from helpers.quick import make_classifier
+from untwist import _core
 from untwist.boosting.engines.compiled import CompiledEngine, CompiledTeam
 from untwist.boosting.engines.engine import TreeGrowth
 from untwist.links import CanonicalLink, ClippedLink, LogitLink
@@ -300,10 +301,10 @@ def test_classes_side_by_side_are_those_that_are_boosted_one_after_the_other(set
 
     monkeypatch.setattr(CompiledEngine, "make_team", note)
     settings = {"alpha": 2.0, "n_estimators": 30, "max_depth": 3, "random_state": 0} | settings
-    alone = PILBoostClassifier(**settings, n_jobs=1).fit(X, LABELS)
+    alone = make_classifier(**settings, n_jobs=1).fit(X, LABELS)
     assert n_teams == []
     for n_jobs in (2, 7):
-        together = PILBoostClassifier(**settings, n_jobs=n_jobs).fit(X, LABELS)
+        together = make_classifier(**settings, n_jobs=n_jobs).fit(X, LABELS)
         assert n_teams.pop() == n_jobs
         for one, other in zip(together.model_.ensembles, alone.model_.ensembles, strict=True):
             for name, values in vars(one.forest).items():

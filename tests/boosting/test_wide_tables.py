@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from untwist import PILBoostClassifier, UntwistClassifier, _core
+from helpers.quick import make_classifier
+from untwist import UntwistClassifier, _core
 from untwist.automatic import randomised
 from untwist.boosting.engines.compiled import NOTHING, CompiledDataset, CompiledEngine
 from untwist.boosting.engines.engine import Rows, Task, TreeGrowth
@@ -73,9 +74,9 @@ PLAIN = {"alpha": 2.0, "n_estimators": 8, "max_depth": 4, "noise_rates": None, "
 def test_sparse_tables_make_the_models_of_dense_ones(n_classes, settings):
     table, dense, y = draw_sparse(n_classes=n_classes)
     weight = np.random.default_rng(1).integers(0, 4, len(y)) / 2
-    expected = PILBoostClassifier(**{**PLAIN, **settings}).fit(dense, y, sample_weight=weight)
+    expected = make_classifier(**{**PLAIN, **settings}).fit(dense, y, sample_weight=weight)
     for format in ("csr", "csc", "coo"):
-        found = PILBoostClassifier(**{**PLAIN, **settings}).fit(table.asformat(format), y, sample_weight=weight)
+        found = make_classifier(**{**PLAIN, **settings}).fit(table.asformat(format), y, sample_weight=weight)
         assert_same_forests(expected, found)
     np.testing.assert_array_equal(expected.predict_proba(dense), expected.predict_proba(table))
 
@@ -100,7 +101,7 @@ def test_lists_without_missing_values_make_the_models_of_dense_tables(settings, 
     weight = np.random.default_rng(1).integers(0, 4, len(y)) / 2 if weighted else None
     for n_jobs in (1, 2):
         settings = {**PLAIN, **settings, "n_jobs": n_jobs}
-        one, other = (PILBoostClassifier(**settings).fit(X, y, sample_weight=weight) for X in (dense, table))
+        one, other = (make_classifier(**settings).fit(X, y, sample_weight=weight) for X in (dense, table))
         assert_same_forests(one, other)
 
 
@@ -111,7 +112,7 @@ def test_of_equal_lists_the_first_wins():
     table = sparse.csc_array((np.ones(n_columns), rows, np.arange(n_columns + 1)), shape=(20, n_columns))
     y = (np.arange(20) < 3).astype(int)
     for n_jobs in (1, 2):
-        model = PILBoostClassifier(**PLAIN | {"n_estimators": 3, "n_jobs": n_jobs}).fit(table, y)
+        model = make_classifier(**PLAIN | {"n_estimators": 3, "n_jobs": n_jobs}).fit(table, y)
         assert set(model.model_.ensembles[0].forest.used_columns) == {0, 1, 2}
 
 
@@ -140,7 +141,7 @@ def test_sparse_tables_are_searched_as_dense_ones(n_classes):
 def test_monotone_columns_of_sparse_tables():
     table, dense, y = draw_sparse()
     settings = PLAIN | {"monotonic_cst": [1, 1] + 38 * [0]}
-    assert_same_forests(*(PILBoostClassifier(**settings).fit(X, y) for X in (dense, table)))
+    assert_same_forests(*(make_classifier(**settings).fit(X, y) for X in (dense, table)))
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -155,8 +156,8 @@ def test_wide_tables_make_the_models_of_their_histograms(n_classes, settings):
     X[:, 5] += y
     few = slice(0, 300)
     weight = np.where(np.arange(600) < 300, 1.0, 0.0)
-    wide = PILBoostClassifier(**{**PLAIN, **settings}).fit(X[few], y[few])
-    tall = PILBoostClassifier(**{**PLAIN, **settings}).fit(X, y, sample_weight=weight)
+    wide = make_classifier(**{**PLAIN, **settings}).fit(X[few], y[few])
+    tall = make_classifier(**{**PLAIN, **settings}).fit(X, y, sample_weight=weight)
     assert_same_forests(wide, tall)
 
 
@@ -174,7 +175,7 @@ def test_thresholds_of_many_rows_come_from_the_same_sample():
     y = (dense[:, 0] + rng.normal(size=n_rows) > 0).astype(int)
     weight = rng.integers(0, 100, n_rows).clip(0, 1) * rng.integers(1, 3, n_rows)
     settings = PLAIN | {"n_estimators": 2, "max_depth": 6}
-    forests = [PILBoostClassifier(**settings).fit(X, y, sample_weight=weight) for X in (dense, sparse.csr_array(dense))]
+    forests = [make_classifier(**settings).fit(X, y, sample_weight=weight) for X in (dense, sparse.csr_array(dense))]
     assert_same_forests(*forests)
 
 
@@ -183,7 +184,7 @@ def test_sparse_tables_stay_sparse():
     y = np.arange(1000) % 2
     others = sparse.random_array((1000, 300_000), density=1e-4, rng=np.random.default_rng(0))
     table = sparse.hstack([others, sparse.csr_array(y[:, None] * 1.0)], format="csr")
-    model = PILBoostClassifier(**PLAIN | {"n_estimators": 2}).fit(table, y)
+    model = make_classifier(**PLAIN | {"n_estimators": 2}).fit(table, y)
     assert model.score(table, y) == 1.0
     assert set(model.model_.ensembles[0].forest.used_columns) == {300_000}
 

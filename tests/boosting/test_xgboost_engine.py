@@ -9,7 +9,7 @@ from scipy import sparse
 
 import untwist
 from helpers.noisy_rows import make_noisy_rows
-from tests.helpers.quick import QuickClassifier
+from helpers.quick import make_classifier
 from untwist import Growth, PILBoostClassifier, UntwistClassifier, _core
 from untwist.boosting.engines.engine import EngineOptions, Rows, Task, TreeGrowth
 from untwist.boosting.engines.xgboost.booster import XGBoostBooster
@@ -27,10 +27,8 @@ ARRAYS = ("feature", "left", "threshold", "missing_left", "set")
 def fit_both(X, y, *fit, **settings):
     """The same fit by XGBoost's trees and by the compiled engine."""
     settings = {"alpha": 2.0, "n_estimators": 12, "max_depth": 4, "random_state": 0, "n_jobs": 1} | settings
-    theirs = UntwistClassifier(engine="xgboost", **settings).fit(X, y, *fit)
-    ours = PILBoostClassifier(**{k: v for k, v in settings.items() if k not in ("tree_method", "device")}).fit(
-        X, y, *fit
-    )
+    theirs = make_classifier(engine="xgboost", **settings).fit(X, y, *fit)
+    ours = make_classifier(**{k: v for k, v in settings.items() if k not in ("tree_method", "device")}).fit(X, y, *fit)
     return theirs, ours
 
 
@@ -214,7 +212,7 @@ def test_early_stopping_follows_the_rows_given():
     for name in ("log_loss", "error"):
         kept = theirs.evals_result_["validation"][name]
         np.testing.assert_allclose(kept, ours.evals_result_["validation"][name], atol=2e-5)
-    alone = QuickClassifier(alpha=2.0, max_depth=4, engine="xgboost", random_state=0, **settings).fit(X, y)
+    alone = make_classifier(alpha=2.0, max_depth=4, engine="xgboost", random_state=0, **settings).fit(X, y)
     assert 300 < len(alone.validation_rows_) < 500
     assert alone.n_iter_ < 200
 
@@ -222,7 +220,7 @@ def test_early_stopping_follows_the_rows_given():
 def test_rows_and_columns_are_drawn():
     X, y = make_noisy_rows()
     settings = {"alpha": 2.0, "n_estimators": 20, "max_depth": 3, "engine": "xgboost"}
-    drawn = [UntwistClassifier(random_state=seed, **settings).fit(X, y) for seed in (0, 0, 1)]
+    drawn = [make_classifier(random_state=seed, **settings).fit(X, y) for seed in (0, 0, 1)]
     scores = [model.decision_function(X) for model in drawn]
     np.testing.assert_array_equal(scores[0], scores[1])
     assert np.abs(scores[0] - scores[2]).max() > 0.01
@@ -233,8 +231,8 @@ def test_rows_and_columns_are_drawn():
 def test_what_is_open_is_chosen_by_folds():
     X, y = make_noisy_rows(3000)
     settings = {"engine": "xgboost", "random_state": 0, "n_jobs": 1, "max_depth": 2}
-    model = PILBoostClassifier(**settings).fit(X, y)
-    again = PILBoostClassifier(**settings).fit(X[::-1], y[::-1])
+    model = make_classifier(**settings).fit(X, y)
+    again = make_classifier(**settings).fit(X[::-1], y[::-1])
     np.testing.assert_allclose(model.predict_proba(X), again.predict_proba(X), atol=1e-12)
     assert model.noise_.rate_neg > 0.02
     assert model.oof_proba_.shape == (3000, 2)
@@ -244,8 +242,8 @@ def test_what_is_open_is_chosen_by_folds():
 def test_a_warm_start_goes_on_and_files_and_copies_change_no_bit(tmp_path):
     X, y = make_noisy_rows()
     settings = {"alpha": 2.0, "max_depth": 3, "engine": "xgboost", "subsample": 0.7, "random_state": 3}
-    whole = QuickClassifier(n_estimators=10, **settings).fit(X, y)
-    half = QuickClassifier(n_estimators=4, **settings).fit(X, y)
+    whole = make_classifier(n_estimators=10, **settings).fit(X, y)
+    half = make_classifier(n_estimators=4, **settings).fit(X, y)
     untwist.save(half, tmp_path / "half.untwist")
     half = untwist.load(tmp_path / "half.untwist").set_params(n_estimators=10, warm_start=True).fit(X, y)
     np.testing.assert_array_equal(half.forest_.value, whole.forest_.value)
@@ -288,7 +286,7 @@ def test_weights_are_those_of_the_link_to_a_unit(alpha, link):
 def test_what_xgboost_cannot_do_is_refused(settings, message):
     X, y = make_noisy_rows(200, values=5)
     with pytest.raises(ValueError, match=message):
-        PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=2, engine="xgboost", **settings).fit(X, y)
+        make_classifier(alpha=2.0, n_estimators=2, max_depth=2, engine="xgboost", **settings).fit(X, y)
 
 
 def test_few_different_rows_cannot_be_set_aside_by_their_contents():
@@ -297,7 +295,7 @@ def test_few_different_rows_cannot_be_set_aside_by_their_contents():
     for settings in ({}, {"alpha": 2.0, "max_depth": 2, "n_estimators": 5, "early_stopping": True}):
         outcomes = []
         for seed in range(4):
-            model = UntwistClassifier(engine="xgboost", n_jobs=1, random_state=seed, **settings)
+            model = make_classifier(engine="xgboost", n_jobs=1, random_state=seed, **settings)
             try:
                 model.fit(X, y)
             except ValueError as error:
@@ -311,8 +309,8 @@ def test_few_different_rows_cannot_be_set_aside_by_their_contents():
 def test_an_approximate_fit_goes_on_to_the_same_model():
     X, y = make_noisy_rows(1500)
     settings = {"alpha": 2.0, "max_depth": 3, "engine": "xgboost", "tree_method": "approx", "max_bins": 20, "n_jobs": 1}
-    whole = QuickClassifier(n_estimators=10, **settings).fit(X, y)
-    half = QuickClassifier(n_estimators=5, **settings).fit(X, y)
+    whole = make_classifier(n_estimators=10, **settings).fit(X, y)
+    half = make_classifier(n_estimators=5, **settings).fit(X, y)
     half.set_params(n_estimators=10, warm_start=True).fit(X, y)
     np.testing.assert_array_equal(half.forest_.value, whole.forest_.value)
 
@@ -352,16 +350,16 @@ class OnGPU:
 def test_tables_on_a_gpu_are_fetched_and_matrices_of_xgboost_refused():
     X, y = make_noisy_rows(300)
     settings = {"n_estimators": 3, "max_depth": 2, "engine": "xgboost", "n_jobs": 1}
-    model = QuickClassifier(alpha=2.0, **settings).fit(OnGPU(X), OnGPU(y), OnGPU(np.ones(len(y))))
-    np.testing.assert_array_equal(model.predict(OnGPU(X)), QuickClassifier(alpha=2.0, **settings).fit(X, y).predict(X))
+    model = make_classifier(alpha=2.0, **settings).fit(OnGPU(X), OnGPU(y), OnGPU(np.ones(len(y))))
+    np.testing.assert_array_equal(model.predict(OnGPU(X)), make_classifier(alpha=2.0, **settings).fit(X, y).predict(X))
     with pytest.raises(ValueError, match="a matrix of XGBoost, which keeps no rows"):
-        QuickClassifier(alpha=2.0, **settings).fit(xgboost.DMatrix(X), y)
+        make_classifier(alpha=2.0, **settings).fit(xgboost.DMatrix(X), y)
 
 
 def test_threads_do_not_matter():
     X, y = make_noisy_rows(2000)
     settings = {"n_estimators": 5, "max_depth": 3, "engine": "xgboost"}
-    one, two = (QuickClassifier(alpha=2.0, n_jobs=n_jobs, **settings).fit(X, y) for n_jobs in (1, 2))
+    one, two = (make_classifier(alpha=2.0, n_jobs=n_jobs, **settings).fit(X, y) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one.forest_.value, two.forest_.value)
 
 
@@ -397,7 +395,7 @@ def test_a_plain_xgboost_model_has_the_scores(engine):
     for labels in (y, np.array(["no", "yes"])[y], y + rng.integers(0, 2, len(y))):
         for alpha in (2.0, -3.0):
             settings = {"n_estimators": 9, "max_depth": 4, "engine": engine, "categorical_features": [0]}
-            model = QuickClassifier(alpha=alpha, **settings).fit(X, labels)
+            model = make_classifier(alpha=alpha, **settings).fit(X, labels)
             rows = numbers(model, np.vstack([X, np.full(X.shape[1], np.nan), np.full(X.shape[1], 99.0)]))
             kinds = ["c" if column == 0 else "q" for column in range(X.shape[1])]
             matrix = xgboost.DMatrix(rows, feature_types=kinds, enable_categorical=True)
@@ -414,7 +412,7 @@ def test_a_plain_xgboost_model_sends_even_the_largest_numbers_where_the_model_do
     rows = np.array([[-largest], [0.0], [largest], [np.nan]])
     for direction in (-1, 1):  # Missing values are left of all others, and right of them.
         settings = {"n_estimators": 1, "max_depth": 1, "monotonic_cst": [direction], "engine": "xgboost"}
-        model = QuickClassifier(alpha=2.0, **settings).fit(X, y)
+        model = make_classifier(alpha=2.0, **settings).fit(X, y)
         assert np.isinf(model.forest_.threshold[0])
         margins = to_xgboost(model).predict(xgboost.DMatrix(rows), output_margin=True)
         np.testing.assert_allclose(margins, model.decision_function(rows), atol=1e-6)

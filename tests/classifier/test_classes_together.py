@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.class_weight import compute_sample_weight
 
+from helpers.quick import make_classifier
 from helpers.small_fits import assert_same_forests, draw_coloured_rows, draw_sample
-from untwist import PILBoostClassifier
 from untwist.batches import Batches
 from untwist.boosting.runs import Progress
 from untwist.links import ClippedLink
@@ -25,7 +25,7 @@ MATRIX = np.array([[0.8, 0.2, 0.0], [0.0, 1.0, 0.0], [0.1, 0.1, 0.8]])
 
 
 def make_automatic(**settings):
-    return PILBoostClassifier(**{"random_state": 0, "n_jobs": 1, **settings})
+    return make_classifier(**{"random_state": 0, "n_jobs": 1, **settings})
 
 
 @pytest.fixture(scope="module")

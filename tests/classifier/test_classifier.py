@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from helpers.learners import Misshapen, Plain, Spoiler, make_paper_model
+from helpers.quick import make_classifier
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.boosting.algorithm import pilboost
 from untwist.links import ClippedLink
@@ -236,7 +237,7 @@ def test_a_weight_of_any_size_gives_probabilities(data, settings):
     for weight in (np.where(np.arange(300) == 3, 1.7e308, 1.0), np.full(300, 1.7e308)):
         for n_classes in (2, 3):
             labels = y if n_classes == 2 else y + (X[:, 0] > 1)
-            model = PILBoostClassifier(**settings, random_state=0).fit(X, labels, sample_weight=weight)
+            model = make_classifier(**settings, random_state=0).fit(X, labels, sample_weight=weight)
             proba = model.predict_proba(X)
             assert np.isfinite(proba).all()
             np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-12)

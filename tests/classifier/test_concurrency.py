@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from helpers import crowding
 from helpers.crowding import JOBS, draw_rows, fit, fit_and_predict
 from helpers.patience import PATIENCE
+from helpers.quick import make_classifier
 from untwist import PILBoostClassifier
 from untwist.explain import shap_values
 from untwist.files import dumps, loads
@@ -126,7 +127,7 @@ def test_parallelism_within_parallelism_gives_the_same(expected):
     settings, _ = JOBS["given"]
 
     def search(n_jobs):
-        model = PILBoostClassifier(**settings, n_jobs=n_jobs, random_state=0)
+        model = make_classifier(**settings, n_jobs=n_jobs, random_state=0)
         found = GridSearchCV(model, {"alpha": [1.1, 2.0]}, cv=2, n_jobs=n_jobs).fit(X, y)
         return found.cv_results_["mean_test_score"], found.best_estimator_.decision_function(X)
 

@@ -17,10 +17,10 @@ from sklearn.preprocessing import StandardScaler
 
 from helpers.grouped_rows import draw_patients
 from helpers.noisy_rows import make_noisy_rows
+from helpers.quick import make_classifier, resolve
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.automatic.search import Search
 from untwist.files import dumps, loads
-from untwist.settings import resolve
 from untwist.training_data import NO_OWN_FOLDS_FOR_WORKERS, SourceColumns, TrainingData, ValidationTable
 
 QUICK = {"n_estimators": 12, "max_depth": 2, "random_state": 0}
@@ -32,7 +32,7 @@ def patients():
 
 
 def collect(X, y, weight=None, groups=None, **parameters):
-    settings = resolve(PILBoostClassifier(**QUICK | parameters).get_params())
+    settings = resolve(make_classifier(**QUICK | parameters).get_params())
     return TrainingData.collect(settings, X, y, weight, sources=SourceColumns(groups=groups))
 
 
@@ -41,7 +41,7 @@ def fit_chosen(model, X, y):
     best = model.choice_.best
     settings = {"alpha": best.alpha, "max_depth": best.max_depth, "n_estimators": best.n_rounds}
     drawn = {"l2": 1.0, "subsample": 0.7, "max_features": 0.7, "learning_rate": best.step}
-    return PILBoostClassifier(**settings, **drawn, random_state=0).fit(X, y)
+    return make_classifier(**settings, **drawn, random_state=0).fit(X, y)
 
 
 # ---- groups ----
@@ -78,8 +78,8 @@ def test_all_rows_of_a_group_lie_in_one_fold(patients, parameters):
 def test_the_model_depends_neither_on_the_order_of_the_rows_nor_on_the_names_of_groups(patients):
     X, y, patient, _ = patients
     order = np.random.default_rng(0).permutation(len(y))
-    first = PILBoostClassifier(**QUICK).fit(X, y, groups=patient)
-    second = PILBoostClassifier(**QUICK).fit(X[order], y[order], groups=[f"p{one}" for one in patient[order]])
+    first = make_classifier(**QUICK).fit(X, y, groups=patient)
+    second = make_classifier(**QUICK).fit(X[order], y[order], groups=[f"p{one}" for one in patient[order]])
     assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
     assert np.array_equal(first.oof_proba_[order], second.oof_proba_)
     assert str(first.noise_) == str(second.noise_)
@@ -89,8 +89,8 @@ def test_a_weight_of_two_is_a_repeated_row_of_the_group(patients):
     X, y, patient, _ = patients
     twice = np.random.default_rng(1).random(len(y)) < 0.3
     rows = np.concatenate([np.arange(len(y)), np.flatnonzero(twice)])
-    weighed = PILBoostClassifier(**QUICK).fit(X, y, 1.0 + twice, groups=patient)
-    repeated = PILBoostClassifier(**QUICK).fit(X[rows], y[rows], groups=patient[rows])
+    weighed = make_classifier(**QUICK).fit(X, y, 1.0 + twice, groups=patient)
+    repeated = make_classifier(**QUICK).fit(X[rows], y[rows], groups=patient[rows])
     np.testing.assert_allclose(weighed.predict_proba(X), repeated.predict_proba(X), rtol=1e-9)
     assert str(weighed.noise_) == str(repeated.noise_)
 
@@ -109,20 +109,20 @@ def test_rows_without_a_group_are_groups_of_their_own_and_copies_stay_together()
 def test_early_stopping_holds_out_whole_groups(patients):
     X, y, patient, _ = patients
     settings = {"alpha": 1.0, "n_estimators": 30, "max_depth": 2, "early_stopping": True, "validation_fraction": 0.25}
-    model = PILBoostClassifier(**settings, random_state=0).fit(X, y, groups=patient)
+    model = make_classifier(**settings, random_state=0).fit(X, y, groups=patient)
     held_out = np.isin(np.arange(len(y)), model.validation_rows_)
     assert 0.15 < held_out.mean() < 0.35
     assert not set(patient[held_out]) & set(patient[~held_out])
     # Groups that play no part change nothing.
     plain = {**settings, "early_stopping": False}
-    with_groups, without = (PILBoostClassifier(**plain).fit(X, y, groups=one) for one in (patient, None))
+    with_groups, without = (make_classifier(**plain).fit(X, y, groups=one) for one in (patient, None))
     assert np.array_equal(with_groups.decision_function(X), without.decision_function(X))
 
 
 def test_groups_play_no_part_beside_validation_rows(patients):
     X, y, patient, _ = patients
     data = TrainingData.collect(
-        resolve(PILBoostClassifier(**QUICK).get_params()), X, y, None, ValidationTable(X, y),
+        resolve(make_classifier(**QUICK).get_params()), X, y, None, ValidationTable(X, y),
         sources=SourceColumns(groups=patient),
     )  # fmt: skip
     assert data.folds is None
@@ -133,16 +133,14 @@ def test_sources_items_and_reviewed_rows_go_with_groups(patients):
     X, y, patient, _ = patients
     who = np.random.default_rng(0).choice(["Ann", "Bea"], len(y))
     rounded = X.round(1)  # Now the rows of a patient repeat.
-    model = PILBoostClassifier(**QUICK).fit(rounded, y, source=who, groups=patient)
+    model = make_classifier(**QUICK).fit(rounded, y, source=who, groups=patient)
     items = model.model_.out_of_fold.sources.items
     assert all(len(set(patient[items == item])) == 1 for item in np.unique(items))
-    named = PILBoostClassifier(**QUICK).fit(
-        X, y, source=who, item=patient * 2 + (np.arange(len(y)) % 2), groups=patient
-    )
+    named = make_classifier(**QUICK).fit(X, y, source=who, item=patient * 2 + (np.arange(len(y)) % 2), groups=patient)
     assert named.sources_.names.tolist() == ["Ann", "Bea"]
     with pytest.raises(ValueError, match="item must lie within a group"):
-        PILBoostClassifier(**QUICK).fit(X, y, source=who, item=np.arange(len(y)) % 2, groups=patient)
-    reviewed = PILBoostClassifier(**QUICK).fit(X, y, reviewed=[0, 13], groups=patient)
+        make_classifier(**QUICK).fit(X, y, source=who, item=np.arange(len(y)) % 2, groups=patient)
+    reviewed = make_classifier(**QUICK).fit(X, y, reviewed=[0, 13], groups=patient)
     assert reviewed.model_.out_of_fold.reviewed is not None
     assert reviewed.model_.out_of_fold.groups is not None
 
@@ -178,7 +176,7 @@ def test_groups_are_routed_through_pipelines_and_cross_validation(patients):
 def test_groups_that_cannot_be_meant_are_refused(groups, message):
     X = np.random.default_rng(0).normal(size=(60, 2))
     with pytest.raises(ValueError, match=message):
-        PILBoostClassifier(**QUICK).fit(X, np.arange(60) // 30, groups=groups)
+        make_classifier(**QUICK).fit(X, np.arange(60) // 30, groups=groups)
 
 
 # ---- folds of one's own ----
@@ -190,7 +188,7 @@ def test_a_number_of_folds():
     assert data.folds.shape == (3, 150)
     assert np.array_equal(collect(X, y, cv=5).folds, collect(X, y).folds)
     order = np.random.default_rng(0).permutation(150)
-    models = [UntwistClassifier(cv=3, **QUICK).fit(X[rows], y[rows]) for rows in (np.arange(150), order)]
+    models = [make_classifier(cv=3, **QUICK).fit(X[rows], y[rows]) for rows in (np.arange(150), order)]
     assert np.array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
 
 
@@ -198,7 +196,7 @@ def test_a_number_of_folds():
 def test_what_makes_no_folds_is_refused(cv):
     X, y = make_noisy_rows(60)
     with pytest.raises(ValueError, match="cv must be"):
-        UntwistClassifier(cv=cv, **QUICK).fit(X, y)
+        make_classifier(cv=cv, **QUICK).fit(X, y)
 
 
 def test_more_folds_than_there_are_rows_groups_or_items_are_refused(patients):
@@ -209,13 +207,13 @@ def test_more_folds_than_there_are_rows_groups_or_items_are_refused(patients):
         with pytest.raises(
             ValueError, match=f"cv must be at most the number of rows of the largest class, {most}, got"
         ):
-            UntwistClassifier(cv=n_folds, **QUICK).fit(X, y)
+            make_classifier(cv=n_folds, **QUICK).fit(X, y)
     copies = np.repeat(np.arange(60), 2)
     for data, weight in (((X[copies], y[copies]), None), ((X, y), np.full(60, 2.0))):
         with pytest.raises(ValueError, match=f"of the largest class, {2 * most}, got {2 * most + 1}"):
-            UntwistClassifier(cv=2 * most + 1, **QUICK).fit(*data, weight)
+            make_classifier(cv=2 * most + 1, **QUICK).fit(*data, weight)
     with pytest.raises(ValueError, match=f"of the largest class, {most}, got {most + 1}"):
-        UntwistClassifier(cv=most + 1, **QUICK).fit(X, y, np.full(60, 1e-300))
+        make_classifier(cv=most + 1, **QUICK).fit(X, y, np.full(60, 1e-300))
     few = np.repeat([[0.0], [1.0]], 20, axis=0), np.repeat([0, 1], 20)
     assert len(collect(*few, np.full(40, 1.4), cv=28).folds) == 28  # Copies of equal rows add up before they are whole.
     X, y, patient, _ = patients
@@ -223,7 +221,7 @@ def test_more_folds_than_there_are_rows_groups_or_items_are_refused(patients):
     source = np.arange(len(y)) % 3
     for n_folds in (25, 2**31 - 1):
         with pytest.raises(ValueError, match=f"cv must be at most the number of different groups, 24, got {n_folds}"):
-            UntwistClassifier(cv=n_folds, **QUICK).fit(X, y, groups=patient)
+            make_classifier(cv=n_folds, **QUICK).fit(X, y, groups=patient)
         with pytest.raises(ValueError, match=f"cv must be at most the number of items, 24, got {n_folds}"):
             UntwistClassifier(random_state=0, cv=n_folds).fit(X, y, source=source, item=patient)
 
@@ -232,7 +230,7 @@ def test_items_that_hold_the_same_make_fewer_folds_than_were_asked_for():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (600, 2)).astype(float)
     y = X[:, 0].astype(int) ^ (rng.random(600) < 0.2)
-    fitted = UntwistClassifier(cv=10, **QUICK).fit(X, y, source=np.arange(600) % 3, item=np.repeat(np.arange(200), 3))
+    fitted = make_classifier(cv=10, **QUICK).fit(X, y, source=np.arange(600) % 3, item=np.repeat(np.arange(200), 3))
     assert fitted.score(X, y) > 0.7
 
 
@@ -246,7 +244,7 @@ def test_folds_train_on_exactly_the_rows_that_they_are_told():
     X, y = make_noisy_rows(240, values=4)  # Any half of the rows has all values, so that columns are binned alike.
     splitter = TimeSeriesSplit(3, gap=10)
     settings = {"alpha": 1.0, "noise_rates": None, "n_estimators": 12, "families": "boosted", "random_state": 0}
-    model = UntwistClassifier(cv=splitter, **settings).fit(X, y)
+    model = make_classifier(cv=splitter, **settings).fit(X, y)
     judged = np.zeros(240, dtype=bool)
     for train, test in splitter.split(X):
         expected = fit_chosen(model, X[train], y[train]).predict_proba_twisted(X[test])
@@ -264,7 +262,7 @@ def test_a_partition_into_folds_is_like_one_of_ours():
     X, y = make_noisy_rows(150)
     ours = collect(X, y)
     own = PredefinedSplit(ours.folds.argmax(axis=0))
-    models = [UntwistClassifier(cv=cv, **QUICK).fit(X, y) for cv in (None, own)]
+    models = [make_classifier(cv=cv, **QUICK).fit(X, y) for cv in (None, own)]
     assert np.array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
     assert np.array_equal(models[0].oof_proba_, models[1].oof_proba_)
 
@@ -285,26 +283,26 @@ def test_a_splitter_that_asks_for_groups_says_how_to_give_them(patients, splitte
     with pytest.raises(
         ValueError, match=r"cv, (Stratified)?GroupKFold.* makes no folds of these rows: .*give groups=..."
     ):
-        UntwistClassifier(cv=splitter, **QUICK).fit(X, y)
+        make_classifier(cv=splitter, **QUICK).fit(X, y)
 
 
 def test_a_splitter_that_complains_of_something_else_is_not_answered_with_groups(patients):
     X, y, *_ = patients
     with pytest.raises(ValueError, match=r"makes no folds of these rows: n_splits=200 cannot be greater .*class$"):
-        UntwistClassifier(cv=StratifiedKFold(200), **QUICK).fit(X, y)
+        make_classifier(cv=StratifiedKFold(200), **QUICK).fit(X, y)
 
 
 def test_a_splitter_takes_rows_without_a_group_as_groups_of_their_own(patients):
     X, y, groups, _ = patients
     unknown = np.array(groups, dtype=object)
     unknown[:5] = None
-    model = UntwistClassifier(cv=GroupKFold(3), **QUICK).fit(X, y, groups=unknown)
+    model = make_classifier(cv=GroupKFold(3), **QUICK).fit(X, y, groups=unknown)
     assert np.isfinite(model.oof_proba_).all()
 
 
 def test_folds_of_ones_own_stay_behind_when_a_model_is_saved(patients):
     X, y, groups, _ = patients
-    model = UntwistClassifier(cv=GroupKFold(3), **QUICK).fit(X, y, groups=groups)
+    model = make_classifier(cv=GroupKFold(3), **QUICK).fit(X, y, groups=groups)
     again = loads(dumps(model))
     assert again.cv is None
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
@@ -342,7 +340,7 @@ def test_columns_of_many_categories_are_coded_by_the_training_rows_of_a_fold():
 def test_weights_and_class_weights_go_with_folds_of_ones_own():
     X, y = make_noisy_rows(200)
     weight = np.random.default_rng(0).integers(0, 3, 200).astype(float)
-    model = UntwistClassifier(class_weight="balanced", cv=TimeSeriesSplit(3), **QUICK).fit(X, y, weight)
+    model = make_classifier(class_weight="balanced", cv=TimeSeriesSplit(3), **QUICK).fit(X, y, weight)
     unseen = model.model_.out_of_fold
     np.testing.assert_allclose(unseen.fit_weights(), weight)
     np.testing.assert_allclose(unseen.row_weights(), np.where(np.arange(200) < 50, 0.0, weight))
@@ -362,7 +360,7 @@ def test_weights_and_class_weights_go_with_folds_of_ones_own():
 def test_folds_that_do_not_go_with_the_rows_are_refused(cv, more, message):
     X = np.random.default_rng(0).normal(size=(60, 2))
     with pytest.raises(ValueError, match=message):
-        UntwistClassifier(cv=cv, **QUICK).fit(X, np.arange(60) // 30, **more)
+        make_classifier(cv=cv, **QUICK).fit(X, np.arange(60) // 30, **more)
 
 
 def test_workers_take_groups_and_refuse_folds_of_ones_own():
@@ -387,4 +385,4 @@ def test_folds_that_nothing_is_chosen_by_are_named():
     with pytest.warns(UserWarning, match="cv plays no part in this fit"):
         PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=2).fit(X, y)
     with pytest.warns(UserWarning, match="cv plays no part in this fit"):
-        UntwistClassifier(cv=KFold(3), **QUICK).fit(X, y, X_val=X, y_val=y)
+        make_classifier(cv=KFold(3), **QUICK).fit(X, y, X_val=X, y_val=y)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
+from helpers.quick import QuickClassifier, make_classifier
 from helpers.strategies import any_settings, given_settings, holds, samples, several, tables, weights
-from tests.helpers.quick import QuickClassifier
-from untwist import PILBoostClassifier, UntwistClassifier, explain, export
+from untwist import PILBoostClassifier, explain, export
 from untwist.audit import audit_labels
 from untwist.boosting.forest import Forest
 from untwist.files import dumps, load, loads, save
@@ -32,7 +32,7 @@ FOREST = [name for name in Forest.__dataclass_fields__ if name != "n_features"]
 
 
 def fit(sample, settings, weight=None):
-    return PILBoostClassifier(**settings).fit(sample.X, sample.y, weight)
+    return make_classifier(**settings).fit(sample.X, sample.y, weight)
 
 
 def list_forests(model):
@@ -142,7 +142,7 @@ def test_infinities_are_refused_by_name_in_training_and_later(sample, settings, 
     row, column = data.draw(st.integers(0, len(spoilt) - 1)), data.draw(st.integers(0, spoilt.shape[1] - 1))
     spoilt[row, column] = value
     with pytest.raises(ValueError, match=rf"X contains infinity: column {column} in row {row}: replace"):
-        PILBoostClassifier(**settings).fit(spoilt, sample.y)
+        make_classifier(**settings).fit(spoilt, sample.y)
     model = fit(sample, settings)
     for ask in (model.predict, model.predict_proba, model.decision_function, model.apply):
         with pytest.raises(ValueError, match=rf"X contains infinity: column {column} in row {row}: replace"):
@@ -164,7 +164,7 @@ def test_tables_without_enough_rows_or_columns_are_refused(shape):
     X, y = np.zeros(shape), np.arange(shape[0]) % 2
     for settings in ({}, {"alpha": 2.0, "n_estimators": 2, "max_depth": 2}, {"engine": "reference"}):
         with pytest.raises(ValueError, match=r"sample|feature|class"):
-            PILBoostClassifier(**settings).fit(X, y)
+            make_classifier(**settings).fit(X, y)
     model = PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=1).fit(np.eye(3), [0, 1, 0])
     if shape != (1, 3):
         with pytest.raises(ValueError, match=r"sample|feature"):
@@ -187,7 +187,7 @@ def stretch(column, rng):
 def test_monotone_transforms_of_columns_do_not_change_the_trees(sample, settings, weigh):
     weight = None if weigh is None else weigh(sample)
     other = np.column_stack([stretch(column, sample.rng) for column in sample.X.T])
-    model, moved = fit(sample, settings, weight), PILBoostClassifier(**settings).fit(other, sample.y, weight)
+    model, moved = fit(sample, settings, weight), make_classifier(**settings).fit(other, sample.y, weight)
     # Between the values that it has seen, a model may cut anywhere; weights are scaled, and the smallest become 0.
     seen = np.ones(len(sample.y), dtype=bool) if weight is None else weight > 1e-280 * weight.max()
     # A row without weight falls to one of its neighbours, and so may be a copy of another row: folds round by copies.
@@ -208,7 +208,7 @@ def test_the_order_of_the_rows_does_not_matter(sample, settings, weigh):
 @holds(15, sample=several, settings=given_settings)
 def test_renaming_the_classes_permutes_the_columns_of_probabilities_and_nothing_else(sample, settings):
     names = sample.rng.permutation(sample.y.max() + 1)
-    model, renamed = fit(sample, settings), PILBoostClassifier(**settings).fit(sample.X, names[sample.y])
+    model, renamed = fit(sample, settings), make_classifier(**settings).fit(sample.X, names[sample.y])
     np.testing.assert_array_equal(model.decision_function(sample.X), renamed.decision_function(sample.X)[:, names])
     # Sums over classes come in another order.
     np.testing.assert_allclose(model.predict_proba(sample.X), renamed.predict_proba(sample.X)[:, names], rtol=1e-12)
@@ -217,7 +217,7 @@ def test_renaming_the_classes_permutes_the_columns_of_probabilities_and_nothing_
 @holds(20, sample=tables, settings=given_settings, weigh=st.none() | weights())
 def test_swapping_two_classes_turns_the_score_over(sample, settings, weigh):
     weight = None if weigh is None else weigh(sample)
-    model, swapped = fit(sample, settings, weight), PILBoostClassifier(**settings).fit(sample.X, 1 - sample.y, weight)
+    model, swapped = fit(sample, settings, weight), make_classifier(**settings).fit(sample.X, 1 - sample.y, weight)
     np.testing.assert_array_equal(model.decision_function(sample.X), -swapped.decision_function(sample.X))
 
 
@@ -229,7 +229,7 @@ def test_the_order_of_the_columns_does_not_matter_where_gains_differ(sample, set
     settings |= {"max_depth": 1, "min_samples_leaf": 10}
     weight, order = sample.rng.uniform(0.5, 1.0, len(sample.y)), sample.rng.permutation(sample.X.shape[1])
     model = fit(sample, settings, weight)
-    moved = PILBoostClassifier(**settings).fit(sample.X[:, order], sample.y, weight)
+    moved = make_classifier(**settings).fit(sample.X[:, order], sample.y, weight)
     np.testing.assert_array_equal(model.decision_function(sample.X), moved.decision_function(sample.X[:, order]))
     np.testing.assert_array_equal(list_forests(model)[0].feature, np.append(order, -1)[list_forests(moved)[0].feature])
 
@@ -238,7 +238,7 @@ def test_the_order_of_the_columns_does_not_matter_where_gains_differ(sample, set
 def test_a_constant_column_changes_nothing(sample, settings, value):
     place = int(sample.rng.integers(0, sample.X.shape[1] + 1))
     wider = np.insert(sample.X, place, value, axis=1)
-    model, other = fit(sample, settings), PILBoostClassifier(**settings).fit(wider, sample.y)
+    model, other = fit(sample, settings), make_classifier(**settings).fit(wider, sample.y)
     assert_same_trees(model, other, but=("feature",))
     assert_same(model, other, sample.X, wider)
     assert other.importances("splits")[place] == 0
@@ -308,7 +308,7 @@ def test_the_layout_of_an_array_does_not_matter(sample, settings, layout):
         assume(np.isfinite(exact[~np.isnan(exact)]).all())
         sample = type(sample)(exact, sample.y, sample.rng, sample.kinds)
     form = LAYOUTS[layout](sample.X)
-    model, other = fit(sample, settings), PILBoostClassifier(**settings).fit(form, sample.y)
+    model, other = fit(sample, settings), make_classifier(**settings).fit(form, sample.y)
     assert_same_trees(model, other, but=("threshold",) if layout == "float32" else ())
     assert_same(model, other, form, sample.X)
 
@@ -331,7 +331,7 @@ TYPES = [
 
 @holds(24, sample=samples(kinds=["bits"], gaps=False), settings=any_settings, kind=st.sampled_from(TYPES))
 def test_the_type_of_numbers_does_not_matter(sample, settings, kind):
-    model, other = fit(sample, settings), PILBoostClassifier(**settings).fit(sample.X.astype(kind), sample.y)
+    model, other = fit(sample, settings), make_classifier(**settings).fit(sample.X.astype(kind), sample.y)
     assert_same(model, other, sample.X.astype(kind), sample.X)
 
 
@@ -349,7 +349,7 @@ FRAMES = {
 @holds(20, sample=samples(classes=(2, 3)), settings=given_settings, form=st.sampled_from(sorted(FRAMES)))
 def test_the_library_a_table_comes_from_does_not_matter(sample, settings, form):
     table = FRAMES[form](sample.X)
-    model, other = fit(sample, settings), PILBoostClassifier(**settings).fit(table, sample.y)
+    model, other = fit(sample, settings), make_classifier(**settings).fit(table, sample.y)
     assert_same_trees(model, other)
     np.testing.assert_array_equal(model.predict_proba(sample.X), other.predict_proba(table))
 
@@ -365,7 +365,7 @@ def test_what_categories_are_called_does_not_matter(sample, settings, names):
     in_order = np.array(sorted(names), dtype=object)
     frame = pd.DataFrame(sample.X, columns=[f"x{i}" for i in range(sample.X.shape[1])])
     called, numbered = frame.assign(kind=in_order[kinds]), frame.assign(kind=kinds)
-    by_kind = UntwistClassifier(categorical_features=["kind"], **settings)
+    by_kind = make_classifier(categorical_features=["kind"], **settings)
     model, other = by_kind.fit(called, sample.y), clone(by_kind).fit(numbered, sample.y)
     assert_same(model, other, called, numbered)
 
@@ -387,9 +387,9 @@ def frames(draw):
 def test_frames_of_numbers_and_text_mind_neither_order_nor_files_nor_code(drawn, settings):
     frame, y, rng = drawn
     text = frame.columns[-2]
-    model = UntwistClassifier(categorical_features=[text], **settings).fit(frame, y)
+    model = make_classifier(categorical_features=[text], **settings).fit(frame, y)
     order = rng.permutation(len(y))
-    shuffled = UntwistClassifier(categorical_features=[text], **settings).fit(frame.iloc[order], y[order])
+    shuffled = make_classifier(categorical_features=[text], **settings).fit(frame.iloc[order], y[order])
     for other in (shuffled, loads(dumps(model)), pickle.loads(pickle.dumps(model))):
         assert_same_trees(model, other)
         assert_same(model, other, frame)
@@ -418,7 +418,7 @@ def test_a_monotone_column_never_turns_the_score_back(sample, settings, sign):
 def test_rows_to_validate_never_train(sample, settings, few):
     other = sample.rng.integers(0, len(sample.y), few)
     plain = fit(sample, settings)
-    watched = PILBoostClassifier(**settings).fit(
+    watched = make_classifier(**settings).fit(
         sample.X, sample.y, X_val=sample.X[other] * 0.5, y_val=sample.y[other], sample_weight_val=np.full(few, 0.5)
     )
     assert_same_trees(plain, watched)
@@ -446,14 +446,14 @@ LABELS = {
 def test_labels_of_every_type_come_back_as_they_were(sample, settings, kind):
     names = LABELS[kind](sample.y.max() + 1)
     assume(len(names) > sample.y.max())
-    model, named = fit(sample, settings), PILBoostClassifier(**settings).fit(sample.X, names[sample.y])
+    model, named = fit(sample, settings), make_classifier(**settings).fit(sample.X, names[sample.y])
     assert_same_trees(model, named)
     np.testing.assert_array_equal(named.classes_, names)
     predicted = named.predict(sample.X)
     np.testing.assert_array_equal(predicted, names[model.predict(sample.X)])
     assert predicted.dtype == named.classes_.dtype
     for form in (list, tuple, pd.Series):
-        again = PILBoostClassifier(**settings).fit(sample.X, form(names[sample.y].tolist()))
+        again = make_classifier(**settings).fit(sample.X, form(names[sample.y].tolist()))
         np.testing.assert_array_equal(again.predict(sample.X), predicted)
 
 
@@ -463,7 +463,7 @@ def test_labels_of_every_type_come_back_as_they_were(sample, settings, kind):
 @holds(8, sample=samples(classes=(2, 4)), settings=any_settings, names=st.booleans())
 def test_files_pickles_and_clones_change_no_bit(tmp_path_factory, sample, settings, names):
     X = pd.DataFrame(sample.X, columns=[f"x{i}" for i in range(sample.X.shape[1])]) if names else sample.X
-    model = PILBoostClassifier(**settings).fit(X, sample.y)
+    model = make_classifier(**settings).fit(X, sample.y)
     path = tmp_path_factory.mktemp("files") / "model.untwist"
     save(model, path)
     pickled = [pickle.loads(pickle.dumps(model, protocol)) for protocol in (2, pickle.HIGHEST_PROTOCOL)]

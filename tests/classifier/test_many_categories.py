@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.quick import make_classifier, resolve
 from helpers.small_fits import assert_same_forests, make_model
 from untwist import PILBoostClassifier, UntwistClassifier, training_data
 from untwist.audit import audit_labels
@@ -17,7 +18,6 @@ from untwist.data.workers import Workers
 from untwist.explain import explain
 from untwist.export import numbers, to_code
 from untwist.files import dumps, loads
-from untwist.settings import resolve
 from untwist.training_data import TrainingData
 
 
@@ -60,7 +60,7 @@ def test_other_ways_to_fit_learn_them_too(settings, by_id):
         pytest.importorskip("xgboost")
         settings = settings | {"alpha": 1.0, "n_estimators": 10, "max_depth": 2}
     X, y, _ = by_id
-    assert PILBoostClassifier(**settings, random_state=0, n_jobs=1).fit(X, y).score(X, y) > 0.97
+    assert make_classifier(**settings, random_state=0, n_jobs=1).fit(X, y).score(X, y) > 0.97
 
 
 def test_several_classes(by_id):
@@ -92,7 +92,7 @@ def test_the_order_of_rows_does_not_matter(settings):
     X, y = draw_ids(400, n_ids=60)
     order = np.random.default_rng(0).permutation(400)
     models = [
-        PILBoostClassifier(**settings, random_state=0, n_jobs=1).fit(X.iloc[rows], y[rows])
+        make_classifier(**settings, random_state=0, n_jobs=1).fit(X.iloc[rows], y[rows])
         for rows in (np.arange(400), order)
     ]
     np.testing.assert_array_equal(*[model.predict_proba(X) for model in models])
@@ -183,8 +183,8 @@ def test_a_table_in_blocks_gives_the_same_model(tmp_path):
     X, y = draw_ids(400, n_ids=60)
     X.to_parquet(tmp_path / "t.parquet", row_group_size=100)
     settings = {"random_state": 0, "n_jobs": 1}
-    whole = PILBoostClassifier(**settings).fit(X, y)
-    blocks = PILBoostClassifier(**settings).fit(Batches(tmp_path / "t.parquet", ["id", "x"]), y)
+    whole = make_classifier(**settings).fit(X, y)
+    blocks = make_classifier(**settings).fit(Batches(tmp_path / "t.parquet", ["id", "x"]), y)
     np.testing.assert_array_equal(whole.predict_proba(X), blocks.predict_proba(X))
 
 

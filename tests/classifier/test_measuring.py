@@ -8,8 +8,8 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score, brier_score_loss, get_scorer, log_loss, make_scorer, roc_auc_score
 
+from helpers.quick import QuickClassifier
 from helpers.small_fits import draw_sample, make_model
-from tests.helpers.quick import QuickClassifier
 from untwist.batches import Batches
 from untwist.boosting.measuring import read_metric
 from untwist.checkpoints import Checkpoint, resumed

@@ -2,8 +2,8 @@
 
 import pytest
 
+from helpers.quick import QuickClassifier, make_classifier
 from helpers.small_fits import draw_sample
-from tests.helpers.quick import QuickClassifier
 
 X, Y = draw_sample(n=200)
 NEITHER = "noise is neither estimated nor undone in this fit, as alpha=1 believes every label"
@@ -30,4 +30,4 @@ def test_alpha_1_alone_says_that_it_estimates_no_noise():
 )
 def test_whoever_has_said_what_is_to_be_done_is_not_told(settings):
     """Warnings are errors here."""
-    QuickClassifier(max_depth=2, random_state=0, **settings).fit(X, Y)
+    make_classifier(max_depth=2, random_state=0, **settings).fit(X, Y)

@@ -9,7 +9,7 @@ import pytest
 from experiments.paper.algorithms import PILBoost, TrainedAlgorithm
 from experiments.paper.declarations import EXPERIMENTS
 from experiments.paper.trials import Source, Trial, judge
-from untwist import PILBoostClassifier
+from helpers.quick import make_classifier
 
 GRID = EXPERIMENTS["table3"].grids[0]
 
@@ -23,7 +23,7 @@ class Reference:
 
     def fit(self, lesson):
         settings = {"n_estimators": lesson.rounds, "max_depth": lesson.depth, "random_state": lesson.seed}
-        model = PILBoostClassifier(alpha=self.of.alpha, step_size=self.of.step_size, engine="reference", **settings)
+        model = make_classifier(alpha=self.of.alpha, step_size=self.of.step_size, engine="reference", **settings)
         return TrainedAlgorithm(model.fit(lesson.X, lesson.y).predict, model.n_iter_, model.feature_importances_)
 
 

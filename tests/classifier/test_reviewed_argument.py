@@ -12,14 +12,15 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold, cross_validate
 
-from untwist import PILBoostClassifier, load, save
+from helpers.quick import make_classifier
+from untwist import load, save
 from untwist.audit import Decisions
 from untwist.batches import Batches
 from untwist.data.fingerprints import fingerprint
 
 
 def make_model(**settings):
-    return PILBoostClassifier(**{"random_state": 0, "n_jobs": 1, **settings})
+    return make_classifier(**{"random_state": 0, "n_jobs": 1, **settings})
 
 
 @cache

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from helpers.quick import make_classifier
 from helpers.strategies import holds
-from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels
 from untwist.audit.findings import measure_reliability, measure_spread, trace_clean_posterior
 from untwist.files import dumps
@@ -67,8 +67,8 @@ def test_a_fit_is_the_same_to_the_bit(name, seed, n_classes, class_weight):
     X, y, weight, rng = draw(seed, n_classes)
     order = rng.permutation(len(y))
     settings = FITS[name] | {"class_weight": choose_class_weight(class_weight, n_classes), "random_state": 0}
-    model = PILBoostClassifier(**settings).fit(X, y, weight)
-    shuffled = PILBoostClassifier(**settings).fit(X[order], y[order], weight[order])
+    model = make_classifier(**settings).fit(X, y, weight)
+    shuffled = make_classifier(**settings).fit(X[order], y[order], weight[order])
     np.testing.assert_array_equal(
         list_validation_shares(shuffled, len(y)), list_validation_shares(model, len(y))[order]
     )
@@ -83,7 +83,7 @@ def test_validation_rows_may_come_in_any_order(seed, n_classes):
     order = rng.permutation(len(y))
     for settings in (GIVEN | {"early_stopping": True}, FOLDS):
         model, shuffled = (
-            UntwistClassifier(class_weight="balanced", random_state=0, **settings).fit(
+            make_classifier(class_weight="balanced", random_state=0, **settings).fit(
                 X, y, weight, X_val=X[rows], y_val=y[rows], sample_weight_val=weight[rows]
             )
             for rows in (slice(None), order)
@@ -95,8 +95,8 @@ def test_menons_estimate_is_the_same_to_the_bit():
     X, y, weight, rng = draw(0, 2)
     order = rng.permutation(len(y))
     settings = {"alpha": "menon", "n_estimators": 4, "max_depth": 2, "class_weight": "balanced", "random_state": 0}
-    model = PILBoostClassifier(**settings).fit(X, y, weight)
-    assert dumps(PILBoostClassifier(**settings).fit(X[order], y[order], weight[order])) == dumps(model)
+    model = make_classifier(**settings).fit(X, y, weight)
+    assert dumps(make_classifier(**settings).fit(X[order], y[order], weight[order])) == dumps(model)
 
 
 # ---- audits ----
@@ -152,7 +152,7 @@ def test_an_audit_is_the_same_to_the_bit(kind, seed, n_classes):
             raw /= raw.sum(axis=1, keepdims=True)
             audits.append(audit_labels(X[rows], y[rows], pred_probs=raw, sample_weight=weight[rows]))
             continue
-        model = UntwistClassifier(class_weight="balanced", random_state=0, **FOLDS)
+        model = make_classifier(class_weight="balanced", random_state=0, **FOLDS)
         model.fit(X[rows], y[rows], weight[rows], **there)
         there.pop("reviewed", None)
         audits.append(audit_labels(X[rows], y[rows], model, **there))

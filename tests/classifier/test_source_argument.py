@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from helpers.quick import make_classifier
 from helpers.sourced_rows import draw_sourced_rows, draw_votes
 from untwist import PILBoostClassifier
 from untwist.batches import Batches
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("few_components")
 
 
 def make_model(**settings):
-    return PILBoostClassifier(**{"random_state": 0, "n_jobs": 1, **settings})
+    return make_classifier(**{"random_state": 0, "n_jobs": 1, **settings})
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 from scipy.optimize import brentq
 from sklearn.linear_model import Ridge
 
+from helpers.quick import make_classifier
 from helpers.small_fits import assert_same_forests, draw_sample, make_model
-from tests.helpers.quick import QuickClassifier
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import PILBoostClassifier
 from untwist.boosting.starting import find_prior_score, weigh_classes_exactly
 from untwist.export import numbers, to_code, to_xgboost
 from untwist.links import CanonicalLink, ClippedLink, LogitLink
@@ -127,9 +127,7 @@ def test_classes_boosted_together_begin_at_their_shares_or_at_0():
     X, y = draw_sample(classes=3)
     y[y == 2] = np.where(np.arange((y == 2).sum()) % 4, 0, 2)
     settings = {"n_estimators": 1, "max_depth": 2, "learning_rate": 1e-9, "alpha": 2.0, "random_state": 0}
-    model, zero = (
-        UntwistClassifier(noise=None, **{**settings, "alpha": "auto"}).fit(X, y) for init in ("prior", "zero")
-    )
+    model, zero = (make_classifier(noise=None, **{**settings, "alpha": "auto"}).fit(X, y) for init in ("prior", "zero"))
     shares = np.bincount(y) / len(y)
     np.testing.assert_allclose(model.predict_proba_twisted(X).mean(axis=0), shares, atol=0.01)
     np.testing.assert_allclose(zero.predict_proba_twisted(X), 1 / 3, atol=1e-6)
@@ -138,7 +136,7 @@ def test_classes_boosted_together_begin_at_their_shares_or_at_0():
 @pytest.mark.parametrize("settings", [{}, {"n_estimators": 20}, {"n_estimators": 20, "link": "exact"}], ids=str)
 def test_fits_by_folds_begin_at_the_base_rate_of_each_fold(settings):
     X, y = draw_rare(0.1, 500)
-    model = QuickClassifier(noise=None, random_state=0, boosted_only=True, **settings)
+    model = make_classifier(noise=None, random_state=0, boosted_only=True, **settings)
     model.set_params(n_estimators=settings.get("n_estimators", 10))
     np.testing.assert_allclose(model.fit(X, y).predict_proba_twisted(X)[:, 1], y.mean(), atol=0.005)
     np.testing.assert_allclose(model.oof_proba_[:, 1], y.mean(), atol=0.005)

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.quick import make_classifier
 from tests.helpers.command_line import untwist
-from untwist import PILBoostClassifier, load, save
+from untwist import load, save
 
 FEATURES = ["x", "z", "c"]
 
@@ -33,7 +34,7 @@ def fit(frame, **settings):
     X = frame[FEATURES].astype({"c": "category"})
     if settings:
         settings |= {"n_estimators": 20, "max_depth": 2}
-    save(PILBoostClassifier(random_state=0, **settings).fit(X, frame["y"]), "m.untwist")
+    save(make_classifier(random_state=0, **settings).fit(X, frame["y"]), "m.untwist")
     return load("m.untwist").model_, X
 
 

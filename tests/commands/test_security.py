@@ -20,8 +20,8 @@ import pytest
 
 from helpers.model_bytes import put_together, take_apart
 from helpers.model_fixtures import FOLDER
+from helpers.quick import QuickClassifier
 from helpers.report_fixtures import HOSTILE
-from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, load
 from untwist import text as safe
 from untwist.commands import columns, sheets

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.quick import QuickClassifier
 from tests.helpers.command_line import untwist
-from tests.helpers.quick import QuickClassifier
 from untwist import save
 from untwist.audit import Reason, Slice
 from untwist.commands.decided import find_label, fingerprint_file

@@ -7,7 +7,8 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from helpers.command_line import untwist
-from untwist import PILBoostClassifier, UntwistClassifier, load
+from helpers.quick import make_classifier
+from untwist import PILBoostClassifier, load
 from untwist.batches import Batches
 from untwist.data import batches
 
@@ -92,8 +93,8 @@ def test_the_model_is_that_of_the_table_in_memory(tmp_path, settings, classes, w
     source = Batches(tmp_path / "t.parquet")
     rows = source.drop(*drop)
     weight = memory["weight"].to_numpy() if weighted else None
-    one = PILBoostClassifier(**settings).fit(X, y, weight)
-    other = PILBoostClassifier(**settings).fit(rows, source.column("y"), source.column("weight") if weighted else None)
+    one = make_classifier(**settings).fit(X, y, weight)
+    other = make_classifier(**settings).fit(rows, source.column("y"), source.column("weight") if weighted else None)
     assert_same_model(one, other)
     for name in ("predict", "predict_proba", "decision_function", "apply", "predict_proba_twisted"):
         np.testing.assert_array_equal(getattr(one, name)(X), getattr(other, name)(rows))
@@ -116,7 +117,7 @@ def test_xgboost_grows_its_trees_on_blocks_too(file):
     pytest.importorskip("xgboost")
     memory = make_table().drop_columns(["y", "weight"])
     rows, y = Batches(file).drop("y", "weight"), Batches(file).column("y")
-    assert_same_model(*(UntwistClassifier(engine="xgboost", **PLAIN).fit(X, y) for X in (memory, rows)))
+    assert_same_model(*(make_classifier(engine="xgboost", **PLAIN).fit(X, y) for X in (memory, rows)))
 
 
 def test_many_rows_are_sampled_alike(tmp_path, monkeypatch):
@@ -128,7 +129,7 @@ def test_many_rows_are_sampled_alike(tmp_path, monkeypatch):
     y = (X[:, 0] + X[:, 1] > 0) ^ (rng.random(len(X)) < 0.2)
     memory = pa.table({f"x{i}": column for i, column in enumerate(X.T)})
     parquet.write_table(memory, tmp_path / "t.parquet")
-    one, other = (PILBoostClassifier(**PLAIN).fit(rows, y) for rows in (memory, Batches(tmp_path / "t.parquet")))
+    one, other = (make_classifier(**PLAIN).fit(rows, y) for rows in (memory, Batches(tmp_path / "t.parquet")))
     assert_same_model(one, other)
 
 
@@ -138,19 +139,19 @@ def test_validation_rows_in_blocks_or_in_memory(file):
     rows = Batches(file).drop(["y", "weight"])
     assert rows.column_names == Batches(file).drop("y", "weight").column_names
     settings = PLAIN | {"early_stopping": True, "n_estimators": 30}
-    one = PILBoostClassifier(**settings).fit(X, y, X_val=X[:300], y_val=y[:300])
+    one = make_classifier(**settings).fit(X, y, X_val=X[:300], y_val=y[:300])
     for part, labels in ((X[:300], y[:300]), (rows, y)):
-        other = PILBoostClassifier(**settings).fit(rows, y, X_val=part, y_val=labels)
+        other = make_classifier(**settings).fit(rows, y, X_val=part, y_val=labels)
         if part is not rows:
             assert_same_model(one, other)
     with pytest.raises(ValueError, match="X_val must be in memory if X is"):
-        PILBoostClassifier(**settings).fit(X, y, X_val=rows, y_val=y)
+        make_classifier(**settings).fit(X, y, X_val=rows, y_val=y)
 
 
 def test_a_warm_start_goes_on_from_blocks(file):
     rows, y = Batches(file).drop("y", "weight"), Batches(file).column("y")
-    model = PILBoostClassifier(warm_start=True, **PLAIN | {"n_estimators": 3}).fit(rows, y)
-    assert_same_model(model.set_params(n_estimators=6).fit(rows, y), PILBoostClassifier(**PLAIN).fit(rows, y))
+    model = make_classifier(warm_start=True, **PLAIN | {"n_estimators": 3}).fit(rows, y)
+    assert_same_model(model.set_params(n_estimators=6).fit(rows, y), make_classifier(**PLAIN).fit(rows, y))
 
 
 def test_sources_of_every_kind_are_the_same_table(tmp_path):
@@ -161,13 +162,13 @@ def test_sources_of_every_kind_are_the_same_table(tmp_path):
     folder = tmp_path / "parts"
     sources = [folder, str(folder), sorted(folder.iterdir()), dataset.dataset(folder), dataset.dataset(memory)]
     y = memory["y"].to_numpy()
-    one = PILBoostClassifier(**PLAIN).fit(memory.drop_columns(["y"]), y)
+    one = make_classifier(**PLAIN).fit(memory.drop_columns(["y"]), y)
     for source in sources:
         rows = Batches(source)
         assert rows.shape == (2000, 10)
         assert len(rows) == 2000
         np.testing.assert_array_equal(rows.column("y"), y)
-        assert_same_model(one, PILBoostClassifier(**PLAIN).fit(rows.drop("y"), y))
+        assert_same_model(one, make_classifier(**PLAIN).fit(rows.drop("y"), y))
 
 
 def test_rows_can_be_left_out(file):
@@ -177,7 +178,7 @@ def test_rows_can_be_left_out(file):
     assert rows.shape == (keep.sum(), 3)
     assert rows.column_names == ["a", "b", "word"]
     X, y = memory.select(["a", "b", "word"]).filter(keep), memory["y"].to_numpy()[keep]
-    assert_same_model(PILBoostClassifier(**PLAIN).fit(X, y), PILBoostClassifier(**PLAIN).fit(rows, y))
+    assert_same_model(make_classifier(**PLAIN).fit(X, y), make_classifier(**PLAIN).fit(rows, y))
     np.testing.assert_array_equal(Batches(file, rows=keep).column("y"), y)
 
 
@@ -242,27 +243,27 @@ def test_what_is_wrong_is_said(file, tmp_path):
         Batches([file, tmp_path / "other.parquet"])
     parquet.write_table(pa.table({"x": [1.0, np.inf], "d": pa.array([1, 2], pa.date32())}), tmp_path / "odd.parquet")
     with pytest.raises(ValueError, match="X contains infinity: column 'x' in row 1"):
-        PILBoostClassifier(**PLAIN).fit(Batches(tmp_path / "odd.parquet", ["x"]), [0, 1])
+        make_classifier(**PLAIN).fit(Batches(tmp_path / "odd.parquet", ["x"]), [0, 1])
     late = pa.table({"x": np.where(np.arange(5000) == 4321, -np.inf, 1.0)})
     parquet.write_table(late, tmp_path / "late.parquet", row_group_size=900)
     with pytest.raises(ValueError, match="X contains infinity: column 'x' in row 4321:"):
-        PILBoostClassifier(**PLAIN).fit(Batches(tmp_path / "late.parquet"), np.arange(5000) % 2)
+        make_classifier(**PLAIN).fit(Batches(tmp_path / "late.parquet"), np.arange(5000) % 2)
     parquet.write_table(pa.table({"d": pa.array([1, 2], pa.time32("s"))}), tmp_path / "time.parquet")
     with pytest.raises(ValueError, match="column 'd' is time32"):
-        PILBoostClassifier(**PLAIN).fit(Batches(tmp_path / "time.parquet"), [0, 1])
+        make_classifier(**PLAIN).fit(Batches(tmp_path / "time.parquet"), [0, 1])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        PILBoostClassifier(**PLAIN).fit(rows, y[:-1])
+        make_classifier(**PLAIN).fit(rows, y[:-1])
     with pytest.raises(ValueError, match='alpha="menon" needs the table in memory'):
         PILBoostClassifier(alpha="menon", n_estimators=3, max_depth=2).fit(rows, y)
     for other in ({"engine": "reference"}, {"estimator": Ridge()}, {"engine": "xgboost", "tree_method": "exact"}):
         with pytest.raises(ValueError, match="learn from Batches"):
-            PILBoostClassifier(**PLAIN, **other).fit(rows, y)
-    model = PILBoostClassifier(**PLAIN).fit(rows, y)
+            make_classifier(**PLAIN, **other).fit(rows, y)
+    model = make_classifier(**PLAIN).fit(rows, y)
     with pytest.raises(ValueError, match=r"Feature names|feature names"):
         model.predict(Batches(file, ["a", "b"]))
     two = Batches(file, ["a", "b"])
     with pytest.raises(ValueError, match="needs the table in memory"):
-        PILBoostClassifier(**PLAIN).fit(two, y).certificate(two, y)
+        make_classifier(**PLAIN).fit(two, y).certificate(two, y)
 
 
 def make_folder(folder):
@@ -272,7 +273,7 @@ def make_folder(folder):
 
 def test_a_file_that_changes_or_breaks_on_the_way_is_noticed(file):
     rows = Batches(file).drop("y", "weight")
-    model = PILBoostClassifier(**PLAIN).fit(rows, Batches(file).column("y"))
+    model = make_classifier(**PLAIN).fit(rows, Batches(file).column("y"))
     parquet.write_table(make_table(n=2100), file)
     with pytest.raises(ValueError, match=r"t.parquet has changed since it was read first"):
         model.predict(rows)

@@ -9,8 +9,7 @@ import pytest
 from scipy import sparse
 
 import untwist
-from tests.helpers.quick import QuickClassifier
-from untwist import PILBoostClassifier
+from helpers.quick import QuickClassifier, make_classifier
 from untwist.audit import audit_labels
 from untwist.batches import Batches
 from untwist.data.tables import FEWEST_STRANGERS, learn
@@ -47,7 +46,7 @@ KINDS = {
 
 
 def fit(X, y=LABELS, **settings):
-    return PILBoostClassifier(alpha=2, n_estimators=5, max_depth=2, **settings).fit(X, y)
+    return make_classifier(alpha=2, n_estimators=5, max_depth=2, **settings).fit(X, y)
 
 
 @pytest.mark.parametrize("before", KINDS)

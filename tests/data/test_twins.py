@@ -5,17 +5,17 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs
 
 from helpers.grouped_rows import draw_patients
-from untwist import PILBoostClassifier, UntwistClassifier
+from helpers.quick import make_classifier, resolve
+from untwist import UntwistClassifier
 from untwist.data import twins as near_twins
 from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
 from untwist.data.twins import Twins, draw_rows, find_split_rows, find_twins
-from untwist.settings import resolve
 from untwist.training_data import SourceColumns, TrainingData
 
 
 def look(X, y, **parameters):
-    settings = resolve(PILBoostClassifier(random_state=0, **parameters).get_params())
+    settings = resolve(make_classifier(random_state=0, **parameters).get_params())
     return TrainingData.collect(settings, X, y).find_twins()
 
 

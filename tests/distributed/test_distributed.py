@@ -11,8 +11,8 @@ import pytest
 import untwist
 from helpers.noisy_rows import make_noisy_rows
 from helpers.patience import PATIENCE
+from helpers.quick import QuickClassifier
 from helpers.workers import GIVEN, TESTS, Killer, assert_same_model
-from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier, training_data
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.data.folds import draw_folds, draw_share

@@ -22,7 +22,7 @@ from experiments.paper.outcomes import Outcomes
 from experiments.paper.trials import Source, Trial, TrialRow, judge, make_long_servedio
 from experiments.peers import find_version
 from experiments.tables import TextTable
-from tests.helpers.quick import QuickClassifier
+from helpers.quick import make_classifier
 from untwist.boosting import algorithm as boosting
 from untwist.commands import main as cli
 from untwist.twisters import ClassNoise, FeatureNoise
@@ -343,7 +343,7 @@ def test_a_trial_is_judged_on_clean_test_rows_and_an_error_is_a_result():
     (found,) = judge(trial, HERE)
     lesson, X_test, y_test = lesson_of(trial)
     settings = {"step_size": 8.0, "n_estimators": 30, "max_depth": 3, "init": "zero"}
-    model = QuickClassifier(alpha=2.0, n_jobs=1, random_state=1, **settings)
+    model = make_classifier(alpha=2.0, n_jobs=1, random_state=1, **settings)
     assert found.accuracy == model.fit(lesson.X, lesson.y).score(X_test, y_test)
     assert (found.key, found.kept, found.alpha, found.error) == (trial.key, 30, 2.0, "")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", found.date)

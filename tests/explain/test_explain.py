@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence, permutation_importance
 
+from helpers.quick import make_classifier
 from helpers.zoo import MODELS, compute_boosted_scores, fit_model
-from tests.helpers.quick import QuickClassifier
 from untwist import Growth, PILBoostClassifier, explain
 from untwist.boosting.ensemble import Ensemble
 from untwist.explain import shap_trees, shap_values, shapley, tree_explainer
@@ -67,7 +67,7 @@ def test_values_are_those_of_all_subsets_of_columns(settings):
     chance = 0.1 + 0.5 * (X["kind"] == "ç") + 0.3 * (X["told"].isna() & (X["size"] > 0))
     y = np.random.default_rng(0).random(len(X)) < chance
     settings = {"max_depth": None, "n_estimators": 2, "n_jobs": 1} | settings
-    model = QuickClassifier(alpha=2.0, **settings).fit(X, y)
+    model = make_classifier(alpha=2.0, **settings).fit(X, y)
     rows = numbers(model, X)
     found = explain.explain(model, X[:5], background=X)
     assert (model.forest_.set >= 0).any()

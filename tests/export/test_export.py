@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from helpers.learners import Plain
+from helpers.quick import QuickClassifier, make_classifier
 from helpers.zoo import MODELS, SHARED, compute_boosted_scores, fit_model
-from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.boosting.ensemble import Ensemble
 from untwist.export import numbers, onnx, probabilities, scoring, to_code, to_onnx, to_treelite, to_xgboost
@@ -86,7 +86,7 @@ def test_c_text_gives_the_clean_probabilities(name, tmp_path):
 def test_text_at_other_alphas_and_far_scores(alpha, link):
     X = np.random.default_rng(0).normal(size=(300, 3))
     settings = {"n_estimators": 30, "max_depth": 3, "n_jobs": 1, "step_size": 20.0}
-    model = QuickClassifier(alpha=alpha, **settings).fit(X, X[:, 0] + X[:, 1] > 0)
+    model = make_classifier(alpha=alpha, **settings).fit(X, X[:, 0] + X[:, 1] > 0)
     assert np.abs(model.decision_function(X)).max() > 2
     atol = 1e-8 if abs(alpha - 1.0) < 1e-5 else ROUNDING  # Rounding is divided by 1 - 1/alpha.
     np.testing.assert_allclose(run_in_python(model, X), model.predict_proba(X), rtol=0, atol=atol)
@@ -193,7 +193,7 @@ def test_a_plain_xgboost_model_where_all_known_categories_go_left():
     X = np.column_stack([np.arange(90) % 3, np.random.default_rng(0).normal(size=90)]).astype(float)
     X[::7, 0] = np.nan
     settings = {"n_estimators": 3, "max_depth": 2, "categorical_features": [0], "n_jobs": 1}
-    model = QuickClassifier(alpha=2.0, **settings).fit(X, np.isnan(X[:, 0]) | (X[:, 0] == 1))
+    model = make_classifier(alpha=2.0, **settings).fit(X, np.isnan(X[:, 0]) | (X[:, 0] == 1))
     sets = model.forest_.set >= 0
     model.forest_.codes[:] = 2**64 - 1  # The engine makes such splits at random, where it grows randomised trees.
     model.forest_.missing_left[sets] = 0

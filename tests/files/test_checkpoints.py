@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.model_fixtures import draw_labels, draw_rows
-from untwist import PILBoostClassifier, UntwistClassifier
+from helpers.quick import make_classifier
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.losses import AlphaLoss
 
@@ -15,13 +15,13 @@ def test_a_fit_that_was_stopped_goes_on_to_the_same_model(tmp_path, settings):
     y = draw_labels(X, [0, 1])
     settings = settings | {"n_estimators": 8, "max_depth": 2, "random_state": 0}
     stop = [Checkpoint(tmp_path / "run.untwist", every=2), lambda progress: progress.round == 5]
-    UntwistClassifier(callbacks=stop, **settings).fit(X, y)
-    again = resumed(PILBoostClassifier(**settings), tmp_path / "run.untwist")
+    make_classifier(callbacks=stop, **settings).fit(X, y)
+    again = resumed(make_classifier(**settings), tmp_path / "run.untwist")
     assert again.n_iter_ == 4
-    whole = PILBoostClassifier(**settings).fit(X, y)
+    whole = make_classifier(**settings).fit(X, y)
     np.testing.assert_array_equal(again.fit(X, y).decision_function(X), whole.decision_function(X))
     with pytest.raises(ValueError, match=r"was fitted with alpha=2.0, not 3.0: remove it"):
-        resumed(PILBoostClassifier(**settings | {"loss": None, "alpha": 3.0}), tmp_path / "run.untwist")
+        resumed(make_classifier(**settings | {"loss": None, "alpha": 3.0}), tmp_path / "run.untwist")
 
 
 def test_settings_of_numpy_and_sets_are_those_that_the_checkpoint_was_fitted_with(tmp_path):
@@ -34,7 +34,7 @@ def test_settings_of_numpy_and_sets_are_those_that_the_checkpoint_was_fitted_wit
         "monotonic_cst": np.zeros(X.shape[1], dtype=int),
         "categorical_features": {1},
     }
-    UntwistClassifier(callbacks=[Checkpoint(tmp_path / "run.untwist", every=2)], **settings).fit(X, y)
-    assert resumed(PILBoostClassifier(**settings), tmp_path / "run.untwist").n_iter_ == 4
+    make_classifier(callbacks=[Checkpoint(tmp_path / "run.untwist", every=2)], **settings).fit(X, y)
+    assert resumed(make_classifier(**settings), tmp_path / "run.untwist").n_iter_ == 4
     with pytest.raises(ValueError, match="was fitted with loss=None, not <object"):
-        resumed(PILBoostClassifier(**settings | {"loss": object()}), tmp_path / "run.untwist")
+        resumed(make_classifier(**settings | {"loss": object()}), tmp_path / "run.untwist")

@@ -17,8 +17,8 @@ from sklearn.exceptions import NotFittedError
 import untwist
 from helpers.model_bytes import put_together, read_version, sign, take_apart
 from helpers.model_fixtures import FOLDER, draw_labels, draw_noise_by_source, draw_rows, fit_models
+from helpers.quick import QuickClassifier, make_classifier
 from helpers.sourced_rows import draw_sourced_rows
-from tests.helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier, files
 from untwist.audit import audit_labels
 from untwist.data.cells import Reading
@@ -135,7 +135,7 @@ def test_odd_settings_survive():
     X = draw_rows(80)
     settings = {"alpha": math.inf, "n_estimators": np.int64(3), "max_depth": 2, "monotonic_cst": np.array([0, 0, 1, 0])}
     settings |= {"callbacks": [lambda progress: None], "random_state": np.random.RandomState(0)}
-    model = PILBoostClassifier(**settings).fit(X, X[:, 2] > 0)
+    model = make_classifier(**settings).fit(X, X[:, 2] > 0)
     other = loads(dumps(model))
     assert_same_answers(model, other, X)
     assert other.alpha == math.inf
@@ -264,11 +264,11 @@ def test_an_estimate_of_one_rate_for_all_classes_is_read_as_it_was(contents):
 def test_the_alpha_loss_is_written_as_its_alpha():
     X = draw_rows(80)
     settings = {"n_estimators": 3, "max_depth": 2, "random_state": 0}
-    model = PILBoostClassifier(loss=AlphaLoss(2.0), **settings).fit(X, X[:, 2] > 0)
+    model = make_classifier(loss=AlphaLoss(2.0), **settings).fit(X, X[:, 2] > 0)
     other = loads(dumps(model))
     assert_same_answers(model, other, X)
     assert (other.alpha, other.loss) == (2.0, None)
-    assert dumps(other) == dumps(QuickClassifier(alpha=2.0, **settings).fit(X, X[:, 2] > 0))
+    assert dumps(other) == dumps(make_classifier(alpha=2.0, **settings).fit(X, X[:, 2] > 0))
 
 
 def test_there_is_a_file_of_every_version():

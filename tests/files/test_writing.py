@@ -9,7 +9,7 @@ from unittest.mock import sentinel
 import numpy as np
 import pytest
 
-from tests.helpers.quick import QuickClassifier
+from helpers.quick import QuickClassifier, make_classifier
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.data.tables import Schema
@@ -177,9 +177,9 @@ def test_without_a_file_the_model_itself_is_resumed(tmp_path):
 def test_a_resumed_model_may_have_other_free_settings_and_warm_start(tmp_path):
     X = np.arange(20.0).reshape(-1, 1)
     settings = {"alpha": 2.0, "max_depth": 1, "n_estimators": 3}
-    fitted = PILBoostClassifier(**settings).fit(X, X[:, 0] > 9)
+    fitted = make_classifier(**settings).fit(X, X[:, 0] > 9)
     writing.save(fitted, tmp_path / "run")
-    wanted = PILBoostClassifier(**settings | {"n_estimators": 9, "verbose": 2, "random_state": 5, "n_jobs": 1})
+    wanted = make_classifier(**settings | {"n_estimators": 9, "verbose": 2, "random_state": 5, "n_jobs": 1})
     again = resumed(wanted, tmp_path / "run")
     assert again.get_params() == wanted.get_params() | {"warm_start": True}
     np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.helpers.quick import QuickClassifier
+from helpers.quick import QuickClassifier, make_classifier
 from untwist import PILBoostClassifier
 from untwist.files import dumps, loads
 
@@ -30,7 +30,7 @@ JOBS = {  # Settings and classes of fits that are small, but large enough for th
 def fit(name, n_jobs=2):
     settings, classes = JOBS[name]
     X, y = draw_rows(classes=classes)
-    return PILBoostClassifier(**settings, n_jobs=n_jobs, random_state=0).fit(X, y)
+    return make_classifier(**settings, n_jobs=n_jobs, random_state=0).fit(X, y)
 
 
 def fit_and_predict(name, n_jobs=2):

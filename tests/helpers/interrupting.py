@@ -14,6 +14,7 @@ import time
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from helpers.quick import make_classifier
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.boosting.engines.compiled import CompiledEngine
@@ -45,7 +46,7 @@ def check_model(model, X):
 def prepare_fit(n, **settings):
     """A fit to interrupt, and a check of what it leaves."""
     X, y = draw_rows(n)
-    model = PILBoostClassifier(**settings, random_state=0)
+    model = make_classifier(**settings, random_state=0)
     return lambda: model.fit(X, y), lambda: check_model(model, X)
 
 

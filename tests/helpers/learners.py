@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from tests.helpers.quick import QuickClassifier
+from untwist import Growth, PILBoostClassifier
 
 
 class Oracle(RegressorMixin, BaseEstimator):
@@ -49,5 +49,6 @@ class Misshapen(Oracle):
 
 
 def make_paper_model(alpha=2.0, **settings):
-    """A classifier with nothing left open: alpha 2, 100 rounds and depth 3 unless `settings` say otherwise."""
-    return QuickClassifier(alpha=alpha, **{"n_estimators": 100, "max_depth": 3} | settings)
+    """A PILBoostClassifier; settings of its `growth` are given like all others."""
+    growth = {name: settings.pop(name) for name in Growth().get_params() if name in settings}
+    return PILBoostClassifier(alpha=alpha, growth=Growth(**growth) if growth else None, **settings)

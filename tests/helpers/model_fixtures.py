@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from helpers.quick import make_classifier
 from helpers.shared_models import make_shared_model
-from tests.helpers.quick import QuickClassifier
-from untwist import PILBoostClassifier, files
+from untwist import files
 from untwist.data.cells import Reading
 from untwist.data.tables import Schema
 from untwist.model import Candidate, Choice, Mixture
@@ -52,9 +52,7 @@ def fit_models():
         "exact": ({"alpha": 4.0, "link": "exact", "early_stopping": True, **plain}, [-1.0, 1.0]),
         "given": ({"alpha": 1.1, "noise_rates": (0.1, 0.2), "class_weight": {"a": 2.0, "b": 1.0}, **plain}, ["a", "b"]),
     }
-    fitted = {
-        name: PILBoostClassifier(**one).fit(X, draw_labels(X, classes)) for name, (one, classes) in settings.items()
-    }
+    fitted = {name: make_classifier(**one).fit(X, draw_labels(X, classes)) for name, (one, classes) in settings.items()}
     later = make_models_of_format_4() | make_models_of_format_5() | make_models_of_format_6()
     return fitted | make_models_of_format_2() | make_models_of_format_3() | later
 
@@ -83,7 +81,7 @@ def make_models_of_format_3():
     """By name: a model that knows the noise of sources, which no earlier format can hold."""
     X = draw_rows()
     plain = {"n_estimators": 3, "max_depth": 3, "init": "zero", "categorical_features": [1]}
-    given = QuickClassifier(alpha=1.0, noise=(0.1, 0.2), random_state=0, n_jobs=1, **plain)
+    given = make_classifier(alpha=1.0, noise=(0.1, 0.2), random_state=0, n_jobs=1, **plain)
     models = {
         "branches": given.fit(X, draw_labels(X, ["no", "yes"])),
         "months": make_shared_model(X, draw_labels(X, [1, 2, 5]), n_classes=3, alpha=1.0, components=2, **plain),
@@ -102,7 +100,7 @@ def make_models_of_format_4():
     by_index = X.copy()
     X[:, 1] = schema.put_numbers(X)[:, 1]
     plain = {"n_estimators": 3, "max_depth": 3, "init": "zero", "random_state": 0, "n_jobs": 1}
-    model = QuickClassifier(alpha=2.0, **plain).fit(X, draw_labels(by_index, ["no", "yes"]))
+    model = make_classifier(alpha=2.0, **plain).fit(X, draw_labels(by_index, ["no", "yes"]))
     model.model_ = replace(model.model_, encoder=replace(model.model_.encoder, schema=schema))
     return {"coded": model}
 
@@ -118,7 +116,7 @@ def make_models_of_format_5():
         "n_jobs": 1,
         "categorical_features": [1],
     }
-    model = QuickClassifier(alpha=2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]))
+    model = make_classifier(alpha=2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]))
     readings = {0: Reading(decimal=","), 2: Reading(order="month")}
     schema = replace(model.model_.encoder.schema, readings=readings)
     model.model_ = replace(model.model_, encoder=replace(model.model_.encoder, schema=schema))
@@ -131,8 +129,8 @@ def make_models_of_format_6():
     plain = {"n_estimators": 3, "max_depth": 3, "random_state": 0, "n_jobs": 1, "categorical_features": [1]}
     weight = 1.0 + (X[:, 2] > 0)
     return {
-        "prior": QuickClassifier(alpha=2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]), weight),
-        "priors": QuickClassifier(alpha=1.1, **plain).fit(X, draw_labels(X, [1, 2, 5]), weight),
+        "prior": make_classifier(alpha=2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]), weight),
+        "priors": make_classifier(alpha=1.1, **plain).fit(X, draw_labels(X, [1, 2, 5]), weight),
     }
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from untwist import PILBoostClassifier, __version__
+from helpers.quick import make_classifier
+from untwist import __version__
 from untwist.boosting.forest import Forest
 
 PATH = Path(__file__).parents[1] / "fixtures" / "numbers.json"
@@ -88,7 +89,7 @@ def fit(name, n_jobs=1):
     settings, classes, weigh = CASES[name]
     X = make_rows()
     weight = None if weigh is None else weigh(len(X))
-    return PILBoostClassifier(**settings, n_jobs=n_jobs, random_state=0).fit(X, make_labels(X, classes), weight)
+    return make_classifier(**settings, n_jobs=n_jobs, random_state=0).fit(X, make_labels(X, classes), weight)
 
 
 def digest(arrays):

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from helpers.learners import make_paper_model
 from untwist.classifier import UntwistClassifier
-from untwist.settings import Settings, resolve_recipe
+from untwist.pilboost import PILBoostClassifier
+from untwist.settings import Settings, resolve_paper, resolve_recipe
 
 
 class QuickClassifier(UntwistClassifier):
@@ -76,3 +78,26 @@ def resolve_quickly(parameters: Mapping[str, Any], *, seed: int | None = None) -
     if n_rounds is not None:
         settings = replace(settings, n_rounds=n_rounds)
     return settings if depth is None else replace(settings, depths=(depth,))
+
+
+def make_classifier(alpha: Any = None, **settings: Any) -> UntwistClassifier | PILBoostClassifier:
+    """A classifier by settings alone: the paper's where alpha, rounds and depth are given, or what only it knows.
+
+    Elsewhere it is the recipe with what is left to choose. Settings of `growth` are given like all others.
+    """
+    if alpha is not None:
+        settings = {"alpha": alpha, **settings}
+    sizes = {"alpha", "n_estimators", "max_depth"}
+    if sizes <= settings.keys() or settings.keys() - RECIPE_SETTINGS or settings.get("engine") == "reference":
+        return make_paper_model(**settings)
+    return QuickClassifier(**settings)
+
+
+def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settings:
+    """Return the settings of either classifier, or of a quick one, by its parameters."""
+    if "growth" in parameters:
+        return resolve_paper(parameters, seed=seed)
+    return (resolve_quickly if "boosted_only" in parameters else resolve_recipe)(parameters, seed=seed)
+
+
+RECIPE_SETTINGS = set(QuickClassifier().get_params())

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from untwist import PILBoostClassifier
+from helpers.quick import make_classifier
 from untwist.boosting.ensemble import Ensemble
 from untwist.losses import AlphaLoss
 from untwist.noise.matrix import MatrixUntwisting
@@ -54,7 +54,7 @@ def share_trees(model, spread, rng):
 def make_shared_model(X, y, n_classes, components=None, *, shared=True, spread=3.0, seed=0, **settings):
     """A model of several classes: boosted together unless not `shared`, with so many transition matrices to untwist."""
     rng = np.random.default_rng(seed)
-    model = PILBoostClassifier(**{"n_estimators": 4, "max_depth": 4, **settings}, n_jobs=1, random_state=0).fit(X, y)
+    model = make_classifier(**{"n_estimators": 4, "max_depth": 4, **settings}, n_jobs=1, random_state=0).fit(X, y)
     assert len(model.classes_) == n_classes
     if shared:
         share_trees(model, spread, rng)

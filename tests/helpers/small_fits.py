@@ -17,7 +17,7 @@ SETTINGS = [
     {"max_features": 0.5},
     {"extra_trees": True},
     {"subsample": 0.6, "max_features": 0.7, "min_samples_leaf": 5, "l2": 1.0, "max_leaf_nodes": 6},
-    {"early_stopping": True, "validation_fraction": 0.25, "n_iter_no_change": 3},
+    {"early_stopping": 3},
     {"early_stopping": True, "subsample": 0.7, "max_features": 0.5},
     {"class_weight": "balanced"},
     {"alpha": -1.5, "link": "exact"},

@@ -7,8 +7,9 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 
+from helpers.quick import make_classifier
 from helpers.shared_models import make_shared_model
-from untwist import PILBoostClassifier, training_data
+from untwist import training_data
 from untwist.data.label_coding import MANY_CATEGORIES
 from untwist.data.tables import KNOWN_CATEGORIES
 
@@ -108,7 +109,7 @@ def fit_model(name):
         is_coded = any(word in name for word in ("automatic", "class weights", "four classes"))
         most_sets = MANY_CATEGORIES if is_coded else KNOWN_CATEGORIES
         with patch.object(training_data, "MANY_CATEGORIES", most_sets):
-            model = PILBoostClassifier(**MODELS[name], n_jobs=1, random_state=0).fit(X, y)
+            model = make_classifier(**MODELS[name], n_jobs=1, random_state=0).fit(X, y)
     if "an empty set" in name:  # The engine makes no such split, but it would mean something.
         forest = model.model_.shared_forests[0]
         first = forest.set[forest.set >= 0][0]

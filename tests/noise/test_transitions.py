@@ -5,7 +5,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from helpers import transitions_twin as twin
-from tests.helpers.quick import QuickClassifier
+from helpers.quick import QuickClassifier
 from untwist.files import dumps, loads
 from untwist.noise import plausibility, transitions
 from untwist.noise.climbing import climb

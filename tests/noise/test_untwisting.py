@@ -7,8 +7,7 @@ from sklearn.datasets import load_iris
 
 from helpers.engines import get_forest, make_booster, make_dataset
 from helpers.learners import Plain, make_paper_model
-from tests.helpers.quick import QuickClassifier
-from untwist import PILBoostClassifier
+from helpers.quick import QuickClassifier, make_classifier
 from untwist.boosting.engines.engine import TreeGrowth
 from untwist.boosting.runs import Progress
 from untwist.data.folds import split_into_folds
@@ -26,7 +25,7 @@ def draw_sample(n=500, seed=0, rates=(0.1, 0.3)):
 
 
 def make_automatic(**settings):
-    return PILBoostClassifier(**{"random_state": 0, **settings})
+    return make_classifier(**{"random_state": 0, **settings})
 
 
 MODES = [make_automatic, make_paper_model]

@@ -10,13 +10,13 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 
-from untwist import PILBoostClassifier
+from helpers.quick import make_classifier
 from untwist.explain import explain
 
 
 def make_model(**settings):
     usual = {"alpha": 1.0, "n_estimators": 30, "max_depth": 3, "learning_rate": 0.4, "n_jobs": 1, "random_state": 0}
-    return PILBoostClassifier(**(usual | settings))
+    return make_classifier(**(usual | settings))
 
 
 @pytest.fixture(scope="module")

@@ -16,13 +16,13 @@ from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from untwist import PILBoostClassifier
+from helpers.quick import make_classifier
 from untwist.files import load, save
 
 
 def make_model(**settings):
     usual = {"alpha": 1.0, "n_estimators": 15, "max_depth": 3, "learning_rate": 0.4, "n_jobs": 1, "random_state": 0}
-    return PILBoostClassifier(**(usual | settings))
+    return make_classifier(**(usual | settings))
 
 
 @pytest.fixture(scope="module")

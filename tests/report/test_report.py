@@ -15,9 +15,9 @@ import pytest
 from scipy import sparse
 
 import untwist.report
+from helpers.quick import make_classifier
 from helpers.report_fixtures import Page, audit_hostile_table, make_customers, read_text, unpack
 from helpers.tickets import judge_by, make_components, make_tickets, measure_matrix, spread_noise
-from untwist import PILBoostClassifier
 from untwist.audit import audit_labels, findings
 from untwist.audit.reasons import describe_value
 from untwist.display import format_probability
@@ -292,7 +292,7 @@ def _count(audit):
 @pytest.mark.thinned(3)
 def test_what_was_given_is_not_said_to_be_found(settings):
     table, labels, _ = make_customers(600)
-    model = PILBoostClassifier(random_state=0, **settings).fit(table, labels)
+    model = make_classifier(random_state=0, **settings).fit(table, labels)
     text = read_text(report(audit_labels(table, labels, model, seeks_sources=False), title="t"))
     if settings.get("noise_rates") == (0.2, 0.1):
         assert "if the noise rates that were given are right" in text
