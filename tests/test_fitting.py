@@ -191,7 +191,7 @@ def test_callbacks_see_the_model_so_far_and_may_end_the_fit(table):
 
 
 def test_early_stopping_keeps_the_round_of_the_lowest_loss(table):
-    settings = {"n_estimators": 60, "early_stopping": True, "n_iter_no_change": 4}
+    settings = {"n_estimators": 60, "early_stopping": 4}
     validation = ValidationTable(*(one[::2] for one in table))
     model = boost_given_settings(collect([one[1::2] for one in table], validation, **settings)).model
     (losses, _), kept = (model.ensembles[0].losses, model.ensembles[0].errors), len(model.ensembles[0])
@@ -261,7 +261,7 @@ def test_one_worker_says_what_rounds_come_to(table, asked):
 
 def test_patience_is_that_of_the_loss_unless_a_metric_is_asked_for(table, asked):
     validation = ValidationTable(*(one[:20] for one in table))
-    stops = {"early_stopping": True, "n_iter_no_change": 4, "validation": validation}
+    stops = {"early_stopping": 4, "validation": validation}
     for settings, patience, is_judged in (
         ({}, 0, False),
         (stops, 4, False),

@@ -96,12 +96,12 @@ def test_a_fixed_candidate_leaves_nothing_open_but_is_still_boosted_by_folds():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"alpha": None, "noise_rates": (0.1, 0.1)}, "alpha must be a number"),
+        ({"alpha": None, "noise": (0.1, 0.1)}, "alpha must be a number"),
         ({"alpha": "most"}, "alpha must be a number"),
         ({"alpha": 0.0}, "alpha"),
-        ({"alpha": -1.0, "noise_rates": (0.1, 0.1)}, "negative alpha"),
-        ({"noise_rates": (0.6, 0.5)}, "sum to less than 1"),
-        ({"noise_rates": 0.1}, "noise_rates must be"),
+        ({"alpha": -1.0, "noise": (0.1, 0.1)}, "negative alpha"),
+        ({"noise": (0.6, 0.5)}, "sum to less than 1"),
+        ({"noise": 0.1}, "noise_rates must be"),
         ({"n_estimators": 0}, "n_estimators must be an integer >= 1"),
         ({"max_depth": -1}, "max_depth must be an integer >= 1"),
         ({"max_leaf_nodes": 1}, "max_leaf_nodes must be an integer >= 2"),
@@ -125,7 +125,7 @@ def test_a_fixed_candidate_leaves_nothing_open_but_is_still_boosted_by_folds():
         ({"warm_start": True}, "warm_start needs alpha, n_estimators and max_depth"),
         ({"callbacks": [1]}, "callbacks must be a list of functions"),
         ({"validation_fraction": 1.0}, "validation_fraction must be below 1"),
-        ({"n_iter_no_change": 0}, "n_iter_no_change"),
+        ({"early_stopping": 0}, "n_iter_no_change"),
         ({"verbose": -1}, "verbose"),
         ({"n_jobs": 0}, "n_jobs must be an integer other than 0"),
         ({"engine": "xgboost", "tree_method": "gpu_hist"}, "tree_method must be one of"),
@@ -180,5 +180,5 @@ def test_alpha_plays_no_part_beside_another_loss():
 
 def test_families_of_several_classes_are_mixed_where_they_are_boosted_together():
     with pytest.raises(ValueError, match="needs a finite alpha above 0 for several classes"):
-        resolve_classifier(families="mixed", alpha=-1.0).check_classes(3)
-    resolve_classifier(families="mixed", alpha=2.0).check_classes(3)
+        resolve_classifier(boosted_only=False, alpha=-1.0).check_classes(3)
+    resolve_classifier(boosted_only=False, alpha=2.0).check_classes(3)

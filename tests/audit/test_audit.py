@@ -435,7 +435,7 @@ def test_the_audit_and_the_model_it_uses_agree_on_the_noise():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"noise_rates": None}, {"alpha": 1.0, "noise_rates": None}, {"alpha": "menon"}], ids=str
+    "settings", [{"noise": None}, {"alpha": 1.0, "noise": None}, {"alpha": "menon"}], ids=str
 )
 def test_a_model_without_an_estimate_of_its_own_is_audited_by_its_posteriors(settings):
     X, y = draw_easy_rows(400)

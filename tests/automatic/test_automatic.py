@@ -31,7 +31,7 @@ def sample(n=400, seed=0, noise=0.2):
 
 def auto(**settings):
     """Return a classifier that chooses among boosted trees alone; one thread, so that their folds come in order."""
-    return make_classifier(**{"families": "boosted", "random_state": 0, "n_jobs": 1, **settings})
+    return make_classifier(**{"boosted_only": True, "random_state": 0, "n_jobs": 1, **settings})
 
 
 # ---- folds ----
@@ -125,7 +125,7 @@ def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
     X, y, _ = sample()
     y = y + (X[:, 3] > 1) if classes == 3 else y
     kind = {"link": "clipped" if classes == 2 else "exact"}  # With the exact link each class is against the rest.
-    model = auto(noise_rates=None, **kind).fit(X, y)
+    model = auto(noise=None, **kind).fit(X, y)
     best = model.choice_.best
     data = make_dataset(X, y)
     held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(len(y)), 5, model.model_.seed)
@@ -324,8 +324,8 @@ def test_tables_with_categories_and_missing_values():
         ({"warm_start": True}, "warm_start needs alpha, n_estimators and max_depth to be given"),
         ({"early_stopping": "yes"}, "early_stopping must be True or False"),
         ({"callbacks": print}, "callbacks must be a list of functions"),
-        ({"noise_rates": (0.5, 0.6)}, "noise_rates must sum to less than 1"),
-        ({"noise_rates": 0.2}, "noise_rates must be"),
+        ({"noise": (0.5, 0.6)}, "noise_rates must sum to less than 1"),
+        ({"noise": 0.2}, "noise_rates must be"),
         ({"alpha": "Auto"}, 'alpha must be a number, "auto" or "menon", got \'Auto\''),
         ({"alpha": 2.0, "max_depth": 3, "n_estimators": "many"}, "n_estimators must be an integer >= 1, got 'many'"),
         ({"alpha": 2.0, "max_depth": "deep", "n_estimators": 5}, "max_depth must be an integer >= 1, got 'deep'"),
@@ -430,7 +430,7 @@ def run_search(curve, interrupt=None, **changes):
     """What was chosen by one fold, and (alpha, depth, step, rounds) of all that was begun."""
     X, y, _ = sample(50)
     engine = ScriptedEngine(curve, interrupt)
-    settings = resolve(auto(noise_rates=None).get_params(), seed=0)
+    settings = resolve(auto(noise=None).get_params(), seed=0)
     data = TrainingData.collect(settings, X, y)
     data = replace(data, settings=replace(settings, engine=engine, **changes), folds=np.ones((1, len(y))))
     fit = Search(data).run()
@@ -533,20 +533,20 @@ def waves(n=600):
 
 def test_longer_steps_are_told_by_the_model():
     X, y = waves()
-    model = auto(alpha=1.0, noise_rates=None, max_depth=4).fit(X, y)
+    model = auto(alpha=1.0, noise=None, max_depth=4).fit(X, y)
     assert model.step_size_ == model.choice_.best.step == 0.2
     assert f"{model.choice_.best.n_rounds:4d} rounds of 0.2: " in str(model.choice_)
-    given = auto(alpha=1.0, noise_rates=None, max_depth=4, learning_rate=0.1).fit(X, y)
+    given = auto(alpha=1.0, noise=None, max_depth=4, learning_rate=0.1).fit(X, y)
     assert given.step_size_ == given.choice_.best.step == 0.1
     assert given.choice_.best.n_rounds > 200
-    same = auto(alpha=1.0, noise_rates=None, max_depth=4, learning_rate=0.2).fit(X, y)
+    same = auto(alpha=1.0, noise=None, max_depth=4, learning_rate=0.2).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), same.decision_function(X))
 
 
 def test_callbacks_follow_longer_steps():
     X, y = waves()
     heard = []
-    assert auto(alpha=1.0, noise_rates=None, max_depth=4, callbacks=[heard.append]).fit(X, y).step_size_ == 0.2
+    assert auto(alpha=1.0, noise=None, max_depth=4, callbacks=[heard.append]).fit(X, y).step_size_ == 0.2
     assert len(heard) > 15
 
 
@@ -554,7 +554,7 @@ def test_a_step_size_that_is_given_is_not_begun_anew(monkeypatch):
     X, y = waves()
     made = []
     wrap_boosters(monkeypatch, lambda booster, task: made.append(task) or booster)
-    model = auto(alpha=1.0, noise_rates=None, max_depth=4, step_size=1.0).fit(X, y)
+    model = auto(alpha=1.0, noise=None, max_depth=4, step_size=1.0).fit(X, y)
     assert model.step_size_ == model.choice_.best.step == 1.0
     assert len(made) == 5
 

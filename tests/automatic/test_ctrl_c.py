@@ -10,7 +10,7 @@ from untwist.automatic import sources as by_source
 from untwist.model import FittedModel
 from untwist.noise.plausibility import Plausibility
 
-SETTINGS = {"families": "boosted", "max_depth": 2, "random_state": 0, "n_jobs": 1}
+SETTINGS = {"boosted_only": True, "max_depth": 2, "random_state": 0, "n_jobs": 1}
 
 
 def interrupt_at(count, function=lambda *args, **settings: None):
@@ -55,7 +55,7 @@ def test_noise_of_many_classes_is_not_estimated_any_more(n_classes, is_estimated
 def test_the_given_noise_of_many_classes_is_undone_all_the_same():
     X, y = draw_classes(25)
     matrix = 0.8 * np.eye(25) + 0.2 / 25
-    model, notes = fit_until_interrupted(X, y, noise_rates=matrix, callbacks=[interrupt_at(1)[0]])
+    model, notes = fit_until_interrupted(X, y, noise=matrix, callbacks=[interrupt_at(1)[0]])
     np.testing.assert_allclose(model.noise_.matrix, matrix)
     assert (model.predict_proba(X) != model.predict_proba_twisted(X)).any()
     assert not notes

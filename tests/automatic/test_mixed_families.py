@@ -61,7 +61,7 @@ def find_loss(scores):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return make_automatic(noise_rates=None).fit(X, Y)
+    return make_automatic(noise=None).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_weights_and_leaf_size_are_the_best_on_rows_set_aside(fitted, members):
 
 @pytest.mark.parametrize("given", [{"n_estimators": 7}, {"max_depth": 2}, {"max_leaf_nodes": 3}], ids=str)
 def test_where_the_size_of_trees_is_given_none_are_randomised(given):
-    model = make_automatic(noise_rates=None, **given).fit(X, Y)
+    model = make_automatic(noise=None, **given).fit(X, Y)
     assert model.choice_.mixture is None
     assert model.n_iter_ == 5 * model.choice_.best.n_rounds
     assert model.forest_.n_outputs == 3
@@ -165,7 +165,7 @@ def test_where_there_is_no_softmax_each_class_is_boosted_against_the_rest(settin
 
 def test_validation_rows_judge_in_place_of_folds():
     X_val, y_val = draw_sample(classes=3, seed=1)
-    model = make_automatic(noise_rates=None).fit(X, Y, X_val=X_val, y_val=y_val)
+    model = make_automatic(noise=None).fit(X, Y, X_val=X_val, y_val=y_val)
     choice, mixed = model.choice_, model.choice_.mixture
     assert model.n_iter_ == choice.best.n_rounds + mixed.n_trees  # All training rows have made one model.
     expected = mixed.boosted_weight * boost_fold(model, None)

@@ -21,7 +21,7 @@ N = len(Y)
 
 
 def make_mixed(**settings):
-    return make_classifier(**{"families": "mixed", "random_state": 0, "n_jobs": 1, **settings})
+    return make_classifier(**{"random_state": 0, "n_jobs": 1, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_neither_the_order_of_the_rows_nor_threads_matter(fitted):
 
 def test_noise_is_found_and_undone(fitted):
     np.testing.assert_array_equal(fitted.predict(X), fitted.decision_function(X) > 0)
-    plain = make_mixed(noise_rates=None).fit(X, Y)
+    plain = make_mixed(noise=None).fit(X, Y)
     np.testing.assert_array_equal(plain.model_.scores(X), fitted.model_.scores(X))
     np.testing.assert_array_equal(plain.predict_proba(X), plain.predict_proba_twisted(X))
 
@@ -103,7 +103,7 @@ def test_files_and_exports_say_the_same(fitted):
 
 
 def test_families_are_mixed_by_default(fitted):
-    default = make_mixed(families="auto").fit(X, Y)
+    default = make_mixed(boosted_only=False).fit(X, Y)
     np.testing.assert_array_equal(default.predict_proba(X), fitted.predict_proba(X))
 
 
@@ -127,7 +127,7 @@ def test_what_only_boosted_trees_can_do_is_left_to_them(given):
 
 def test_several_classes_may_do_without_randomised_trees():
     X3, y3 = draw_sample(classes=3)
-    assert make_mixed(families="boosted").fit(X3, y3).choice_.mixture is None
+    assert make_mixed(boosted_only=True).fit(X3, y3).choice_.mixture is None
     mixed, default = (make_mixed(families=one).fit(X3, y3) for one in ("mixed", "auto"))
     np.testing.assert_array_equal(mixed.predict_proba(X3), default.predict_proba(X3))
 

@@ -40,7 +40,7 @@ def make_search(n_classes=2, validation=None, changes=None, **settings):
 
 @pytest.mark.parametrize(
     ("settings", "enough"),
-    [({}, 600), ({"n_classes": 3}, 1000), ({"families": "boosted"}, 4000)],
+    [({}, 600), ({"n_classes": 3}, 1000), ({"boosted_only": True}, 4000)],
     ids=str,
 )
 def test_candidates_are_compared_on_as_many_folds_as_set_enough_rows_aside(settings, enough):
@@ -70,14 +70,14 @@ def widen(n_features, n_rows):
     ("n_features", "n_rows", "is_wide"), [(10_001, 1000, True), (10_000, 1000, False), (10_001, 1001, False)]
 )
 def test_few_rows_with_many_columns_make_fewer_rounds_of_longer_steps(n_features, n_rows, is_wide):
-    search = make_search(changes=widen(n_features, n_rows), families="boosted")
+    search = make_search(changes=widen(n_features, n_rows), boosted_only=True)
     assert search.most_rounds == (100 if is_wide else 1000)
     assert (search.step, *search.longer_steps) == ((LEARNING_RATES[0], 0.2) if is_wide else LEARNING_RATES)
     assert start(search)[0].slow_after == (50 if is_wide else 200)
 
 
 def test_what_was_given_is_not_chosen():
-    search = make_search(n_estimators=30, learning_rate=0.3, families="boosted")
+    search = make_search(n_estimators=30, learning_rate=0.3, boosted_only=True)
     assert (search.most_rounds, search.fixed_rounds) == (30, 30)
     assert (search.step, search.longer_steps) == (0.3, [])
     limit = make_search(n_estimators=30, early_stopping=True)
@@ -95,7 +95,7 @@ def test_a_second_fit_of_mixed_families_tries_nothing_but_what_the_first_has_cho
 
 
 def test_families_that_are_mixed_have_candidates_of_their_own():
-    mixed, boosted, several = make_search(), make_search(families="boosted"), make_search(3)
+    mixed, boosted, several = make_search(), make_search(boosted_only=True), make_search(3)
     assert (mixed.alphas, mixed.depths) == (MIXED_ALPHAS, sorted(MIXED_DEPTHS))
     assert len(mixed.shares) > 1
     for other in (boosted, several):
@@ -163,7 +163,7 @@ def run_with_losses(search, losses):
 
 def test_depth_comes_first_and_then_larger_alphas_as_long_as_they_help():
     def run(losses):
-        search = make_search(families="boosted")
+        search = make_search(boosted_only=True)
         search.alpha_decision = AlphaDecision((1.0, 2.0, 4.0, 8.0))
         assert search.depths == [2, 4, 6]
         return run_with_losses(search, losses)
@@ -185,13 +185,13 @@ def test_mixed_families_try_larger_alphas_as_in_the_paper():
 
 
 def test_a_given_depth_is_tried_once():
-    search = make_search(max_depth=3, families="boosted", alpha=1.0)
+    search = make_search(max_depth=3, boosted_only=True, alpha=1.0)
     assert run_with_losses(search, {}) == [(1.0, 3, None)]
 
 
 def make_coded_search(sets):
     """Return a search over columns of many categories, which may be split by sets."""
-    search = make_search(families="boosted")
+    search = make_search(boosted_only=True)
     workers = SimpleNamespace(size=2)  # Nothing is boosted side by side.
     search.data = SimpleNamespace(
         split_by_sets=lambda: sets, boosts_log_odds=False, workers=workers, settings=search.settings
@@ -277,7 +277,7 @@ def start(search, alpha=2.0, depth=3, drawn=None, folds=range(1, 3), team=None):
 
 
 def test_a_run_has_a_booster_for_each_class_and_fold():
-    search = make_search(3, families="boosted", max_leaf_nodes=None, alpha=2.0, link="exact")
+    search = make_search(3, boosted_only=True, max_leaf_nodes=None, alpha=2.0, link="exact")
     run, tasks = start(search)
     n_classes = len(search.data.positive_classes)
     assert run.boosters == [[f"booster {2 * k + 1}", f"booster {2 * k + 2}"] for k in range(n_classes)]
@@ -293,7 +293,7 @@ def test_a_run_has_a_booster_for_each_class_and_fold():
 
 
 @pytest.mark.parametrize(
-    ("settings", "factor"), [({"families": "boosted"}, 1.0), ({}, 4.0), ({"n_classes": 3}, 2.0)], ids=str
+    ("settings", "factor"), [({"boosted_only": True}, 1.0), ({}, 4.0), ({"n_classes": 3}, 2.0)], ids=str
 )
 def test_steps_of_scores_that_are_logarithms_go_with_alpha(settings, factor):
     search = make_search(**settings)
@@ -325,13 +325,13 @@ def test_the_boosters_of_a_run_have_the_team_of_the_search(folds):
 
 
 def test_a_run_knows_what_it_has_to_beat_and_when_it_is_slow():
-    search = make_search(families="boosted")
+    search = make_search(boosted_only=True)
     best = CandidateKey(1.0, 4)
     search.candidates[best] = "the best"
     search.best_run = SimpleNamespace(key=best)
     run, _ = start(search)
     assert (run.to_beat, run.slow_after, run.ends_by_itself) == ("the best", 200, True)
-    given = make_search(families="boosted", n_estimators=9, learning_rate=0.1)
+    given = make_search(boosted_only=True, n_estimators=9, learning_rate=0.1)
     run, _ = start(given)
     assert (run.to_beat, run.slow_after, run.ends_by_itself) == (None, None, False)
 
@@ -346,7 +346,7 @@ def test_a_forecast_expects_what_is_open(settings, n_candidates):
     assert forecast.n_candidates == n_candidates
     assert (forecast.n_folds, forecast.n_rows, forecast.n_classes, forecast.most_rounds) == (5, 60, 2, 1000)
     assert not forecast.has_sources
-    assert make_search(families="boosted").forecast.n_trees == 0
+    assert make_search(boosted_only=True).forecast.n_trees == 0
     assert make_search().forecast.n_trees == 20
 
 
@@ -357,8 +357,8 @@ def test_a_forecast_expects_what_is_open(settings, n_candidates):
     ("settings", "by_threads"),
     [
         ({}, {1: 1, 4: 1, 9: 1, 10: 2, 14: 2, 15: 3, 24: 4, 25: 5, 1000: 5}),  # Four depths, and a larger alpha.
-        ({"families": "boosted"}, {9: 1, 10: 2, 15: 3, 1000: 3}),
-        ({"families": "boosted", "max_depth": 3}, {9: 1, 1000: 1}),
+        ({"boosted_only": True}, {9: 1, 10: 2, 15: 3, 1000: 3}),
+        ({"boosted_only": True, "max_depth": 3}, {9: 1, 1000: 1}),
         ({"subsample": 0.8}, {9: 1, 15: 3, 20: 4, 1000: 4}),  # The depth of larger alphas is not known before.
         # Classes that are boosted one by one have a booster each on every fold.
         ({"n_classes": 3, "link": "exact"}, {29: 1, 30: 2, 44: 2, 45: 3, 1000: 3}),
@@ -438,7 +438,7 @@ def test_a_depth_or_an_alpha_that_was_given_leaves_no_other():
 def test_alphas_without_shares_depend_on_the_depth_and_are_not_likely():
     drawn = list_likely(make_search(subsample=0.8), (1.0, 4, None))
     assert drawn == [(1.0, 3, None), (1.0, 6, None), (1.0, 2, None)]
-    for settings in ({"families": "boosted"}, {"n_classes": 3}):
+    for settings in ({"boosted_only": True}, {"n_classes": 3}):
         assert list_likely(make_search(**settings), (1.0, 4, None)) == [(1.0, 2, None), (1.0, 6, None)]
         known = {(1.0, 4, None): 0.5, (1.0, 2, None): 0.6}
         assert list_likely(make_search(**settings), (1.0, 6, None), known) == []
@@ -626,7 +626,7 @@ FITS = {
     "deep trees, longer steps": (draw_parity, {}, [4, 3, 6]),
     "shallow trees": (draw_one_threshold, {}, [4, 3, 2]),
     "circles": (lambda: make_circles(500, noise=0.15, factor=0.6, random_state=0), {}, [4, 3, 6]),
-    "boosted trees": (draw_classification, {"families": "boosted"}, [4, 2, 6]),
+    "boosted trees": (draw_classification, {"boosted_only": True}, [4, 2, 6]),
     "rounds that were given": (draw_classification, {"n_estimators": 23}, [4, 2, 6]),
     "a limit of rounds": (draw_one_threshold, {"n_estimators": 47, "early_stopping": True}, [4, 2]),
     "classes together": (lambda: draw_classification(n_classes=3), {}, [4, 2, 6]),

@@ -140,7 +140,7 @@ def test_each_part_of_a_search_is_shown_as_it_begins(shown, families, later):
 
 
 def test_where_no_noise_is_to_be_undone_none_is_looked_for():
-    search = make_search(alpha=1.0, families="boosted")
+    search = make_search(alpha=1.0, boosted_only=True)
     parts = []
     search.show = lambda words, done: parts.append(search.forecast.stage)
     fit = search.run()
@@ -306,7 +306,7 @@ class FakeForest:
 
 @pytest.mark.parametrize(
     ("settings", "mixes", "expected"),
-    [({}, False, 1 / 1.5), ({}, True, "grown"), ({"families": "boosted"}, False, 1.0)],
+    [({}, False, 1 / 1.5), ({}, True, "grown"), ({"boosted_only": True}, False, 1.0)],
     ids=str,
 )
 def test_the_rounds_that_folds_chose_are_made_again_on_all_rows(
@@ -413,7 +413,7 @@ def test_a_second_fit_is_foreseen_where_sources_may_differ():
     for sources, expected in ((None, False), (SourceColumns(source), True)):
         assert make_search(sources=sources).forecast.has_sources is expected
     data = collect(sources=SourceColumns(source))
-    assert not Search(replace(data, settings=replace(data.settings, noise_rates=None))).forecast.has_sources
+    assert not Search(replace(data, settings=replace(data.settings, noise=None))).forecast.has_sources
 
 
 def test_a_forecast_knows_the_first_folds_and_the_leaves_to_try():

@@ -288,7 +288,7 @@ def test_a_team_that_is_at_work_is_not_lent():
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"early_stopping": True, "n_iter_no_change": 3}, {"subsample": 0.6, "max_features": 0.6}, {"l2": 2.0}],
+    [{}, {"early_stopping": 3}, {"subsample": 0.6, "max_features": 0.6}, {"l2": 2.0}],
     ids=str,
 )
 def test_classes_side_by_side_are_those_that_are_boosted_one_after_the_other(settings, monkeypatch):

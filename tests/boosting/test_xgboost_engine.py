@@ -59,7 +59,7 @@ def assert_same_rounds(theirs, ours, X):
         {"min_weight_fraction_leaf": 0.1},
         {"max_bins": 16},
         {"class_weight": "balanced"},
-        {"noise_rates": (0.1, 0.2)},
+        {"noise": (0.1, 0.2)},
     ],
 )
 def test_rounds_are_those_of_the_compiled_engine(settings):
@@ -206,7 +206,7 @@ def test_monotone_columns_are_monotone():
 
 def test_early_stopping_follows_the_rows_given():
     X, y = make_noisy_rows(4000)
-    settings = {"n_estimators": 200, "early_stopping": True, "n_iter_no_change": 5, "learning_rate": 0.5}
+    settings = {"n_estimators": 200, "early_stopping": 5, "learning_rate": 0.5}
     theirs, ours = fit_both(X[:3000], y[:3000], None, X[3000:], y[3000:], **settings)
     assert theirs.n_iter_ == ours.n_iter_ < 200
     for name in ("log_loss", "error"):

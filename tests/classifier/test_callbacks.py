@@ -39,7 +39,7 @@ def test_callbacks_are_told_of_every_round(settings, classes):
 def test_no_round_is_told_twice_when_a_fit_ends_early(settings):
     X, y = draw_sample(noise=0.3)
     seen = []
-    fitted = make_model(300, early_stopping=True, n_iter_no_change=3, callbacks=[seen.append], **settings).fit(X, y)
+    fitted = make_model(300, early_stopping=3, callbacks=[seen.append], **settings).fit(X, y)
     rounds = len(fitted.evals_result_["validation"]["log_loss"])
     assert rounds == fitted.n_iter_ + 3
     assert [one.round for one in seen] == list(range(1, rounds + 1))

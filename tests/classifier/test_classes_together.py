@@ -59,7 +59,7 @@ def end_soon(progress):
 
 def test_threads_do_not_matter_where_there_are_rows_enough_to_use_them():
     rows, labels = draw_sample(1000, classes=40, missing=0.1)
-    given = {"callbacks": [end_soon], "noise_rates": None}
+    given = {"callbacks": [end_soon], "noise": None}
     assert_same_model(*(make_automatic(n_jobs=n, **given).fit(rows, labels) for n in (1, 3)), rows)
 
 
@@ -117,7 +117,7 @@ def test_blocks_of_rows_give_the_same_model(tmp_path):
 
 def test_a_weight_is_so_many_copies():
     weight = 1 + np.arange(N) % 3
-    given = {"alpha": 2.0, "noise_rates": MATRIX}
+    given = {"alpha": 2.0, "noise": MATRIX}
     one = make_automatic(**given).fit(X, Y, sample_weight=weight)
     other = make_automatic(**given).fit(np.repeat(X, weight, axis=0), np.repeat(Y, weight))
     assert one.choice_.best.n_rounds == other.choice_.best.n_rounds
@@ -157,7 +157,7 @@ def test_a_class_without_weight_is_never_predicted():
 def test_class_weights_are_sample_weights_that_are_no_noise(setting):
     kept = (Y > 0) | (np.arange(N) % 4 == 0)  # Class 0 is rare.
     rows, labels = X[kept], Y[kept]
-    given = {"noise_rates": None}
+    given = {"noise": None}
     one = make_automatic(class_weight=setting, **given).fit(rows, labels)
     other = make_automatic(**given).fit(rows, labels, sample_weight=compute_sample_weight(setting, labels))
     assert_same_forests(one, make_automatic(class_weight=setting).fit(rows, labels))
@@ -257,7 +257,7 @@ def test_there_is_no_certificate(fitted):
 
 
 def test_without_noise_rates_alpha_alone_untwists(fitted):
-    plain = make_automatic(noise_rates=None).fit(X, Y)
+    plain = make_automatic(noise=None).fit(X, Y)
     assert plain.noise_ is None
     assert_same_forests(plain, fitted)
     np.testing.assert_array_equal(plain.oof_proba_, fitted.oof_proba_)
@@ -268,7 +268,7 @@ def test_without_noise_rates_alpha_alone_untwists(fitted):
 
 
 def test_a_given_matrix_is_the_noise(fitted):
-    model = make_automatic(noise_rates=MATRIX).fit(X, Y)
+    model = make_automatic(noise=MATRIX).fit(X, Y)
     assert_same_forests(model, fitted)
     np.testing.assert_allclose(model.noise_.matrix, MATRIX)
     clean = model.noise_.clean(model.predict_proba_twisted(X))

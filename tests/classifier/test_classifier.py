@@ -306,7 +306,7 @@ def test_verbose_reports_to_standard_error(data, capsys):
         ({"loss": "log"}, "loss must be a Loss, got 'log'"),
         ({"verbose": -1}, "verbose must be an integer >= 0"),
         ({"early_stopping": True, "validation_fraction": 1.5}, "validation_fraction must be below 1, got 1.5"),
-        ({"early_stopping": True, "n_iter_no_change": 0}, "n_iter_no_change must be an integer >= 1"),
+        ({"early_stopping": 0}, "n_iter_no_change must be an integer >= 1"),
         ({"estimator": Spoiler()}, "predicted nan"),
         ({"estimator": Misshapen()}, "must predict 300 numbers"),
     ],

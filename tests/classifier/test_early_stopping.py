@@ -168,7 +168,7 @@ def test_both_engines_hold_out_the_same_rows_and_stop_alike():
     X, y = draw_sample(200, noise=0.45, seed=1)
     X = np.round(2 * X)
     weight = np.random.default_rng(0).uniform(0.5, 1.0, 200)  # No two splits are equally good.
-    settings = {"early_stopping": True, "n_iter_no_change": 5, "step_size": 1.0}
+    settings = {"early_stopping": 5, "step_size": 1.0}
     compiled, loop = (
         make_model(60, engine=engine, **settings).fit(X, y, weight) for engine in ("compiled", "reference")
     )

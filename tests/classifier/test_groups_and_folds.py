@@ -243,7 +243,7 @@ def test_the_default_number_of_folds_is_no_more_than_there_are_groups(patients):
 def test_folds_train_on_exactly_the_rows_that_they_are_told():
     X, y = make_noisy_rows(240, values=4)  # Any half of the rows has all values, so that columns are binned alike.
     splitter = TimeSeriesSplit(3, gap=10)
-    settings = {"alpha": 1.0, "noise_rates": None, "n_estimators": 12, "families": "boosted", "random_state": 0}
+    settings = {"alpha": 1.0, "noise": None, "n_estimators": 12, "boosted_only": True, "random_state": 0}
     model = make_classifier(cv=splitter, **settings).fit(X, y)
     judged = np.zeros(240, dtype=bool)
     for train, test in splitter.split(X):

@@ -61,7 +61,7 @@ def test_a_metric_is_that_of_the_staged_twisted_posteriors(settings):
 def test_early_stopping_goes_by_the_metric_and_its_direction():
     X, y = draw_sample(300, noise=0.3)
     X_val, y_val = draw_sample(150, seed=1, noise=0.3)
-    settings = {"early_stopping": True, "n_iter_no_change": 6, "learning_rate": 0.5}
+    settings = {"early_stopping": 6, "learning_rate": 0.5}
     for metric, sign in (("roc_auc", 1), (roc_auc_score, 1), (lightgbms_way, -1), (log_loss, -1)):
         model = make_model(200, eval_metric=metric, **settings).fit(X, y, X_val=X_val, y_val=y_val)
         (curve,) = (
@@ -116,13 +116,13 @@ def compare_with_noisy_labels(**settings):
     """A fit by a metric of noisy labels, and the log-loss of the same rounds by their twisted posteriors."""
     X, y = draw_sample(300, noise=0.3)
     X_val, y_val = draw_sample(150, seed=1, noise=0.3)
-    model = make_model(20, early_stopping=True, n_iter_no_change=20, learning_rate=0.5, **settings)
+    model = make_model(20, early_stopping=20, learning_rate=0.5, **settings)
     model.fit(X, y, X_val=X_val, y_val=y_val)
     whole = make_model(20, learning_rate=0.5, **settings | {"eval_metric": None}).fit(X, y)
     return model, [log_loss(y_val, p) for p in stage_twisted_posteriors(whole, X_val)]
 
 
-@pytest.mark.parametrize("settings", [{"alpha": -2.0}, {"alpha": 4.0}, {"noise_rates": (0.3, 0.1)}], ids=str)
+@pytest.mark.parametrize("settings", [{"alpha": -2.0}, {"alpha": 4.0}, {"noise": (0.3, 0.1)}], ids=str)
 def test_noisy_labels_are_compared_with_the_posterior_that_they_follow(settings):
     model, losses = compare_with_noisy_labels(eval_metric="neg_log_loss", **settings)
     np.testing.assert_allclose(-model.evals_result_["validation"]["neg_log_loss"], losses, rtol=1e-6)
@@ -143,7 +143,7 @@ def boost_on(model, rounds, *data, **named):
     return model.set_params(n_estimators=rounds).fit(*data, **named)
 
 
-STOPPING = {"early_stopping": True, "n_iter_no_change": 12, "learning_rate": 0.5}
+STOPPING = {"early_stopping": 12, "learning_rate": 0.5}
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -224,7 +224,7 @@ def test_rounds_of_folds_are_not_measured_again():
 def test_classes_that_ended_apart_keep_what_they_had_at_the_best_round():
     X, y = draw_sample(300, classes=3, noise=0.3)
     X_val, y_val = draw_sample(150, classes=3, seed=1, noise=0.3)
-    model = make_model(30, warm_start=True, **STOPPING | {"n_iter_no_change": 2}).fit(X, y, X_val=X_val, y_val=y_val)
+    model = make_model(30, warm_start=True, **STOPPING | {"early_stopping": 2}).fit(X, y, X_val=X_val, y_val=y_val)
     before = [len(forest) for forest in model.forest_]
     assert len(set(before)) > 1
     rounds = iter(range(100))

@@ -20,8 +20,8 @@ def test_alpha_1_alone_says_that_it_estimates_no_noise():
 @pytest.mark.parametrize(
     "settings",
     [
-        {"alpha": 1.0, "noise_rates": None},
-        {"alpha": 1.0, "noise_rates": (0.1, 0.1)},
+        {"alpha": 1.0, "noise": None},
+        {"alpha": 1.0, "noise": (0.1, 0.1)},
         {"alpha": 1.0, "n_estimators": 3},  # There are no folds that could have told.
         {"alpha": 2.0},  # This alpha is what the user says of the noise.
         {},

@@ -191,7 +191,7 @@ def test_what_the_reviewer_found_tells_the_noise_though_only_suspects_were_revie
 
 def test_known_noise_stays_as_it_was_given():
     X, y, truth = draw_rows()
-    model = make_model(noise_rates=(0.2, 0.3)).fit(X, y, reviewed=decide(X, y, truth, ROWS))
+    model = make_model(noise=(0.2, 0.3)).fit(X, y, reviewed=decide(X, y, truth, ROWS))
     assert (model.noise_.rate_neg, model.noise_.rate_pos) == (0.2, 0.3)
     assert model.noise_.is_given
 
@@ -279,7 +279,7 @@ def test_decisions_about_other_data():
         ({}, {"source": np.arange(500) % 3}, "reviewed must be None with source"),
         ({}, {"X_val": draw_rows()[0], "y_val": draw_rows()[1]}, "reviewed must be None with X_val"),
         ({"alpha": 1.0, "n_estimators": 5, "max_depth": 2}, {}, "with settings that estimate no noise"),
-        ({"noise_rates": None}, {}, "with settings that estimate no noise"),
+        ({"noise": None}, {}, "with settings that estimate no noise"),
     ],
     ids=["warm start", "source", "validation", "given settings", "believed labels"],
 )

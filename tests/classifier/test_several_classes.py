@@ -98,7 +98,7 @@ def test_the_names_of_classes_only_permute_the_columns():
 def test_classes_stop_early_each_by_itself():
     X, y = draw_sample(400, classes=3, noise=0.25)
     X_val, y_val = draw_sample(200, classes=3, seed=1, noise=0.25)
-    fitted = make_model(100, early_stopping=True, n_iter_no_change=4).fit(X, y, X_val=X_val, y_val=y_val)
+    fitted = make_model(100, early_stopping=4).fit(X, y, X_val=X_val, y_val=y_val)
     counts = [len(forest) for forest in fitted.forest_]
     assert len(set(counts)) > 1
     assert fitted.n_iter_ == max(counts) < 100
@@ -106,7 +106,7 @@ def test_classes_stop_early_each_by_itself():
     leaves = fitted.apply(X)
     assert len(stages) == leaves.shape[1] == fitted.n_iter_
     for k in range(3):
-        one = make_model(100, early_stopping=True, n_iter_no_change=4).fit(X, y == k, X_val=X_val, y_val=y_val == k)
+        one = make_model(100, early_stopping=4).fit(X, y == k, X_val=X_val, y_val=y_val == k)
         assert len(one.forest_) == counts[k]
         for name in ("log_loss", "error"):
             np.testing.assert_array_equal(

@@ -126,9 +126,9 @@ def test_the_truth_behind_several_labels_is_learned():
         ({}, {"source": ["a"] * 600, "item": [1, 2]}, "item must be one name per row of X, got 2"),
         ({}, {"source": ["a"] * 600, "item": np.zeros(600)}, "two different items at least"),
         ({"warm_start": True}, {"source": ["a"] * 600}, "source must be None with warm_start=True"),
-        ({"alpha": 2.0}, {"source": ["a"] * 600}, 'leave alpha="auto" and noise_rates="auto"'),
-        ({"noise_rates": None}, {"source": ["a"] * 600}, 'leave alpha="auto" and noise_rates="auto"'),
-        ({"noise_rates": (0.1, 0.1)}, {"source": ["a"] * 600}, 'leave alpha="auto" and noise_rates="auto"'),
+        ({"alpha": 2.0}, {"source": ["a"] * 600}, 'leave alpha="auto" and noise="auto"'),
+        ({"noise": None}, {"source": ["a"] * 600}, 'leave alpha="auto" and noise="auto"'),
+        ({"noise": (0.1, 0.1)}, {"source": ["a"] * 600}, 'leave alpha="auto" and noise="auto"'),
         ({"engine": "reference"}, {"source": ["a"] * 600}, "take no other loss, estimator or engine"),
         (
             {"alpha": 2.0, "n_estimators": 5, "max_depth": 2},

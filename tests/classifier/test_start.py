@@ -108,7 +108,7 @@ def test_a_loss_of_ones_own_begins_at_the_base_rate_too():
 def test_class_and_sample_weights_count_and_rows_held_out_do_not():
     X, y = draw_rare(0.2, 400)
     weight = np.random.default_rng(1).random(400)
-    model = make_model(3, class_weight={0: 1.0, 1: 3.0}, early_stopping=True, n_iter_no_change=3).fit(X, y, weight)
+    model = make_model(3, class_weight={0: 1.0, 1: 3.0}, early_stopping=3).fit(X, y, weight)
     trains = weight * np.where(y == 1, 3.0, 1.0)
     trains[model.validation_rows_] *= 1 - model.model_.validation_shares
     assert float(model.link_.inverse(model.start_)) == pytest.approx(np.average(y, weights=trains), rel=1e-9)
@@ -249,7 +249,7 @@ def test_scores_that_cannot_be_begun_at_are_refused():
         ({}, {"init_score_val": ones}, "init_score_val must come with init_score"),
         ({}, {"init_score": ones, "X_val": X, "y_val": y}, "init_score_val must be given together"),
         ({"n_estimators": "auto"}, {"init_score": ones}, "init_score needs alpha, n_estimators and max_depth"),
-        ({"noise_rates": (0.1, 0.2)}, {"init_score": ones}, "init_score must be None with noise_rates"),
+        ({"noise": (0.1, 0.2)}, {"init_score": ones}, "init_score must be None with noise_rates"),
     ]
     for settings, fit, message in cases:
         with pytest.raises(ValueError, match=message):

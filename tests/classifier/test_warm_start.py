@@ -68,7 +68,7 @@ def test_a_warm_start_on_a_frame():
 
 def test_a_warm_start_that_stopped_early_goes_on_from_the_rounds_it_kept():
     X, y = draw_sample(noise=0.3)
-    fitted = make_model(60, early_stopping=True, warm_start=True, n_iter_no_change=3).fit(X, y)
+    fitted = make_model(60, warm_start=True, early_stopping=3).fit(X, y)
     kept, rows = fitted.n_iter_, fitted.validation_rows_
     assert kept < 57
     first = fitted.forest_.value.copy()
@@ -166,6 +166,6 @@ def test_rounds_that_were_not_validated_do_not_end_a_warm_start():
     y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
     model = PILBoostClassifier(alpha=2.0, n_estimators=5, max_depth=2, warm_start=True, random_state=0).fit(X, y)
     for n_estimators in (10, 30):
-        model.set_params(n_estimators=n_estimators, early_stopping=True, n_iter_no_change=40)
+        model.set_params(n_estimators=n_estimators, early_stopping=40)
         model.fit(X, y, X_val=X, y_val=y)
     assert len(model.evals_result_["validation"]["log_loss"]) == 30

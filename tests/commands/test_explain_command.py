@@ -44,7 +44,7 @@ def fit(frame, **settings):
         (2, {"alpha": 1.0, "link": "logit"}, "log-odds"),
         (2, {"alpha": 2.0}, "units of the score of the alpha-loss, alpha 2: 0 is one half"),
         (2, {"alpha": -2.0}, "units of the score of the alpha-loss, alpha -2: 0 is one half"),
-        (2, {"alpha": 2.0, "noise_rates": (0.1, 0.2)}, "units of the score of the alpha-loss, alpha 2: 0 is one half"),
+        (2, {"alpha": 2.0, "noise": (0.1, 0.2)}, "units of the score of the alpha-loss, alpha 2: 0 is one half"),
         (3, {}, "logarithms of probabilities, up to a constant that the classes of a row share"),
         (3, {"alpha": 1.0, "link": "logit"}, "log-odds against all other classes"),
         (

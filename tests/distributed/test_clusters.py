@@ -123,7 +123,7 @@ def test_any_number_of_workers_makes_the_model_of_one_process(cluster, tmp_path)
 def test_rows_to_validate_on_stop_the_fit(cluster):
     frame = make_frame(1500).assign(other="not to be learned from")
     train, held_out = frame.iloc[:1000], frame.iloc[1000:]
-    settings = GIVEN | {"early_stopping": True, "n_estimators": 60, "n_iter_no_change": 3, "n_jobs": None}
+    settings = GIVEN | {"n_estimators": 60, "early_stopping": 3, "n_jobs": None}
     alone = PILBoostClassifier(**settings).fit(
         train[COLUMNS], train["label"], X_val=held_out[COLUMNS], y_val=held_out["label"]
     )

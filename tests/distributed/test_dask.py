@@ -82,7 +82,7 @@ def test_frames_with_text_and_several_classes_make_the_model_of_one_process(clie
 
 def test_early_stopping_and_what_is_open(client):
     X, y = make_noisy_rows(3000)
-    settings = GIVEN | {"early_stopping": True, "n_estimators": 60, "n_iter_no_change": 3}
+    settings = GIVEN | {"n_estimators": 60, "early_stopping": 3}
     alone = PILBoostClassifier(**settings).fit(X[:2000], y[:2000], X_val=X[2000:], y_val=y[2000:])
     model = DaskPILBoostClassifier(**settings)
     model.fit(*cut_into_blocks(X[:2000], y[:2000]), None, *cut_into_blocks(X[2000:], y[2000:], rows=400))
@@ -95,7 +95,7 @@ def test_early_stopping_and_what_is_open(client):
 
 def test_rows_to_validate_on_other_workers_and_fits_one_after_the_other(client):
     X, y = make_noisy_rows(1000)
-    settings = GIVEN | {"early_stopping": True, "n_estimators": 30, "n_iter_no_change": 3}
+    settings = GIVEN | {"n_estimators": 30, "early_stopping": 3}
     alone = PILBoostClassifier(**settings).fit(X[:600], y[:600], X_val=X[600:], y_val=y[600:])
     model = DaskPILBoostClassifier(**settings)
     model.fit(*cut_into_blocks(X[:600], y[:600], rows=600), None, *cut_into_blocks(X[600:], y[600:], rows=100))

@@ -52,7 +52,7 @@ def test_two_workers_make_the_model_of_one_process():
     [
         {},
         {"alpha": 1.2, "class_weight": "balanced", "l2": 1.0, "subsample": 0.6, "max_features": 0.5},
-        {"early_stopping": True, "n_estimators": 60, "n_iter_no_change": 3, "learning_rate": 0.5},
+        {"n_estimators": 60, "early_stopping": 3, "learning_rate": 0.5},
         {"monotonic_cst": [1, 0, 0, 0, 0, 0]},
     ],
 )
@@ -138,7 +138,7 @@ def test_workers_choose_what_is_open_together():
 @pytest.mark.cluster
 def test_validation_rows_that_only_some_workers_have():
     X, y = make_noisy_rows(3000)
-    settings = GIVEN | {"early_stopping": True, "n_estimators": 60, "n_iter_no_change": 3}
+    settings = GIVEN | {"n_estimators": 60, "early_stopping": 3}
     alone = PILBoostClassifier(**settings).fit(X[:2000], y[:2000], X_val=X[2000:], y_val=y[2000:])
     parts = local.shards(2, X[:2000], y[:2000])
     parts[1] |= {"X_val": X[2000:], "y_val": y[2000:]}
@@ -182,7 +182,7 @@ def test_a_restart_goes_on_from_the_checkpoint_to_the_same_model(tmp_path, monke
 @pytest.mark.parametrize("stopping", [False, True])
 def test_a_checkpoint_goes_on_to_the_same_model(tmp_path, engine, stopping):
     X, y = make_noisy_rows(1500)
-    settings = GIVEN | {"engine": engine, "n_estimators": 40, "early_stopping": stopping, "n_iter_no_change": 4}
+    settings = GIVEN | {"engine": engine, "n_estimators": 40, "early_stopping": stopping, "early_stopping": 4}
     path = tmp_path / "run.untwist"
     whole = UntwistClassifier(callbacks=[Checkpoint(path, every=5)], **settings).fit(X, y)
     assert untwist.load(path).n_iter_ == (40 if not stopping else untwist.load(path).n_iter_)

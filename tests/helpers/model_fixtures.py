@@ -50,7 +50,7 @@ def fit_models():
         "several": ({"alpha": 2.0, **plain}, [1, 2, 5, 9]),
         "negative": ({"alpha": -2.0, **plain}, [False, True]),
         "exact": ({"alpha": 4.0, "link": "exact", "early_stopping": True, **plain}, [-1.0, 1.0]),
-        "given": ({"alpha": 1.1, "noise_rates": (0.1, 0.2), "class_weight": {"a": 2.0, "b": 1.0}, **plain}, ["a", "b"]),
+        "given": ({"alpha": 1.1, "noise": (0.1, 0.2), "class_weight": {"a": 2.0, "b": 1.0}, **plain}, ["a", "b"]),
     }
     fitted = {name: make_classifier(**one).fit(X, draw_labels(X, classes)) for name, (one, classes) in settings.items()}
     later = make_models_of_format_4() | make_models_of_format_5() | make_models_of_format_6()

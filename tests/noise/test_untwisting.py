@@ -35,7 +35,7 @@ MODES = [make_automatic, make_paper_model]
 
 
 @pytest.mark.parametrize("build", MODES)
-@pytest.mark.parametrize("settings", [{}, {"noise_rates": None}, {"noise_rates": (0.0, 0.4)}, {"alpha": -2.0}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"noise": None}, {"noise": (0.0, 0.4)}, {"alpha": -2.0}], ids=str)
 def test_predict_is_a_positive_decision_and_the_more_probable_class(build, settings):
     X, y, _ = draw_sample()
     model = build(**settings).fit(X, np.array(["ham", "spam"])[y])
@@ -55,7 +55,7 @@ def test_predict_is_a_positive_decision_and_the_more_probable_class(build, setti
 @pytest.mark.parametrize("rates", [(0.1, 0.3), (0.0, 0.4), (0.3, 0.0), (0.2, 0.2)])
 def test_known_rates_move_the_threshold_of_the_twisted_posterior(build, rates):
     X, y, _ = draw_sample()
-    model = build(noise_rates=rates).fit(X, y)
+    model = build(noise=rates).fit(X, y)
     twisted, threshold = model.predict_proba_twisted(X)[:, 1], (1 + rates[0] - rates[1]) / 2
     posterior = expit(model.noise_.scale * logit(twisted) + model.noise_.offset)
     clear = np.abs(posterior - threshold) > 1e-4
@@ -72,7 +72,7 @@ def test_known_rates_move_the_threshold_of_the_twisted_posterior(build, rates):
 @pytest.mark.parametrize("build", MODES)
 def test_without_rates_the_threshold_stays_at_one_half(build):
     X, y, _ = draw_sample()
-    model = build(noise_rates=None).fit(X, y)
+    model = build(noise=None).fit(X, y)
     posterior = model.predict_proba_twisted(X)[:, 1]
     np.testing.assert_array_equal(model.predict(X), (posterior > 0.5).astype(int))
     assert model.noise_ is None
@@ -91,7 +91,7 @@ def test_estimated_rates_are_those_of_the_posteriors_of_rows_not_seen():
 
 def test_untwisting_by_known_rates_helps_against_one_sided_noise():
     X, y, truth = draw_sample(2000, rates=(0.0, 0.45))
-    informed, ignorant = make_automatic(noise_rates=(0.0, 0.45)).fit(X, y), make_automatic(noise_rates=None).fit(X, y)
+    informed, ignorant = make_automatic(noise=(0.0, 0.45)).fit(X, y), make_automatic(noise=None).fit(X, y)
     assert informed.score(X, truth) > ignorant.score(X, truth) + 0.03
 
 
@@ -109,7 +109,7 @@ def test_untwisting_by_known_rates_helps_against_one_sided_noise():
 def test_bad_rates_are_named(build, rates, message):
     X, y, _ = draw_sample(50)
     with pytest.raises(ValueError, match=message):
-        build(noise_rates=rates).fit(X, y)
+        build(noise=rates).fit(X, y)
 
 
 @pytest.mark.parametrize("build", MODES)
@@ -117,10 +117,10 @@ def test_several_classes_take_a_matrix_of_their_size(build):
     X, y = load_iris(return_X_y=True)
     for rates in ((0.1, 0.1), np.eye(2), np.eye(4)):
         with pytest.raises(ValueError, match="noise_rates must be a matrix of 3 rows and columns for 3 classes"):
-            build(noise_rates=rates).fit(X, y)
-    assert build(noise_rates=None).fit(X, y).noise_ is None
+            build(noise=rates).fit(X, y)
+    assert build(noise=None).fit(X, y).noise_ is None
     matrix = np.array([[0.7, 0.3, 0.0], [0.0, 1.0, 0.0], [0.05, 0.05, 0.9]])
-    model = build(noise_rates=matrix.tolist()).fit(X, y)
+    model = build(noise=matrix.tolist()).fit(X, y)
     np.testing.assert_allclose(model.noise_.matrix, matrix)
     assert model.noise_.found
     np.testing.assert_array_equal(model.predict(X), model.predict_proba(X).argmax(axis=1))
@@ -128,8 +128,8 @@ def test_several_classes_take_a_matrix_of_their_size(build):
 
 def test_a_matrix_of_two_classes_is_a_pair_of_rates():
     X, y, _ = draw_sample()
-    by_matrix = make_paper_model(noise_rates=[[0.9, 0.1], [0.3, 0.7]]).fit(X, y)
-    by_rates = make_paper_model(noise_rates=(0.1, 0.3)).fit(X, y)
+    by_matrix = make_paper_model(noise=[[0.9, 0.1], [0.3, 0.7]]).fit(X, y)
+    by_rates = make_paper_model(noise=(0.1, 0.3)).fit(X, y)
     np.testing.assert_allclose(by_matrix.predict_proba(X), by_rates.predict_proba(X), rtol=1e-12)
     np.testing.assert_allclose(by_matrix.noise_.rate_pos, 0.3)
 
@@ -148,7 +148,7 @@ def test_a_matrix_of_two_classes_is_a_pair_of_rates():
 )
 def test_bad_matrices_are_named(matrix, message):
     with pytest.raises(ValueError, match=message):
-        make_automatic(noise_rates=matrix).fit(*load_iris(return_X_y=True))
+        make_automatic(noise=matrix).fit(*load_iris(return_X_y=True))
 
 
 @pytest.mark.parametrize("rates", [(0.0, 0.0), (0.0, 0.3)])
@@ -157,8 +157,8 @@ def test_probabilities_of_separable_data_stay_inside(rates):
     y = np.repeat([0, 1], 200)
     for model in (
         make_automatic().fit(X, y),
-        make_automatic(noise_rates=rates).fit(X, y),
-        make_paper_model(noise_rates=rates).fit(X, y),
+        make_automatic(noise=rates).fit(X, y),
+        make_paper_model(noise=rates).fit(X, y),
     ):
         for proba in (model.predict_proba([[-9.0], [9.0]]), model.predict_proba_twisted([[-9.0], [9.0]])):
             assert 1 / 402 - 1e-9 <= proba.min() < proba.max() <= 401 / 402 + 1e-9
@@ -199,7 +199,7 @@ def test_posteriors_out_of_fold_are_by_models_that_have_not_seen_the_row(classes
     X, y, _ = draw_sample(300)
     y = y + (X[:, 3] > 0.8) if classes == 3 else y
     # With the exact link each class is boosted against the rest.
-    model = make_automatic(families="boosted", link="clipped" if classes == 2 else "exact").fit(X, y)
+    model = make_automatic(boosted_only=True, link="clipped" if classes == 2 else "exact").fit(X, y)
     best, data = model.choice_.best, make_dataset(X, y)
     held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(300), 5, model.model_.seed)
     link = (ClippedLink if classes == 2 else CanonicalLink)(AlphaLoss(best.alpha))
@@ -333,13 +333,13 @@ def test_class_weights_do_not_pass_for_noise():
 def test_rates_of_an_earlier_fit_to_several_classes_are_forgotten():
     X, y, _ = draw_sample()
     model = make_automatic().fit(X, y + (X[:, 2] > 0.5))
-    assert model.set_params(noise_rates=(0.1, 0.1)).fit(X, y).noise_.rate_neg == 0.1
+    assert model.set_params(noise=(0.1, 0.1)).fit(X, y).noise_.rate_neg == 0.1
 
 
 def test_rates_and_a_negative_alpha_exclude_each_other():
     X, y, _ = draw_sample()
     with pytest.raises(ValueError, match="noise_rates must not be given with a negative alpha"):
-        make_automatic(alpha=-2.0, noise_rates=(0.1, 0.1)).fit(X, y)
+        make_automatic(alpha=-2.0, noise=(0.1, 0.1)).fit(X, y)
 
 
 @pytest.mark.parametrize("seed", range(3))

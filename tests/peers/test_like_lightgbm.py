@@ -81,7 +81,7 @@ def test_categories_of_a_frame_mean_the_same_in_any_order_and_after_pickling():
 
 def test_training_stops_early_and_keeps_the_best_round(cancer):
     X, X_test, y, y_test = cancer
-    model = make_model(n_estimators=300, early_stopping=True, n_iter_no_change=5).fit(X, y, X_val=X_test, y_val=y_test)
+    model = make_model(n_estimators=300, early_stopping=5).fit(X, y, X_val=X_test, y_val=y_test)
     curve = model.evals_result_["validation"]["log_loss"]
     assert model.n_iter_ < 300
     assert model.n_iter_ == 1 + int(np.argmin(curve))

@@ -287,14 +287,14 @@ def _count(audit):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"noise_rates": None}, {"noise_rates": (0.2, 0.1)}, {"alpha": 0.7}, {"alpha": 3.0}]
+    "settings", [{"noise": None}, {"noise": (0.2, 0.1)}, {"alpha": 0.7}, {"alpha": 3.0}]
 )
 @pytest.mark.thinned(3)
 def test_what_was_given_is_not_said_to_be_found(settings):
     table, labels, _ = make_customers(600)
     model = make_classifier(random_state=0, **settings).fit(table, labels)
     text = read_text(report(audit_labels(table, labels, model, seeks_sources=False), title="t"))
-    if settings.get("noise_rates") == (0.2, 0.1):
+    if settings.get("noise") == (0.2, 0.1):
         assert "if the noise rates that were given are right" in text
         assert "there are no intervals" in text
     if "alpha" in settings:
@@ -302,7 +302,7 @@ def test_what_was_given_is_not_said_to_be_found(settings):
         assert ("Below 1 it counts for more" in text) == (settings["alpha"] < 1)
         assert ("Above 1 it counts for less" in text) == (settings["alpha"] > 1)
     allows = "Probabilities follow from alpha alone" not in text
-    assert allows == (settings.get("noise_rates") == (0.2, 0.1))
+    assert allows == (settings.get("noise") == (0.2, 0.1))
     assert ("it allows for the noise" in text) == allows
 
 
