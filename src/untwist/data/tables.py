@@ -224,10 +224,10 @@ class Schema:
         learned = "date" if index in self.dates else "duration" if index in self.durations else "number"
         is_time = column.kind in ("date", "duration")
         if is_time and column.kind != learned:
-            numbers = column.read_numbers()  # A column that pandas has emptied is one of dates.
-            if not np.isnan(numbers).all():
+            days = column.read_numbers()  # A column that pandas has emptied is one of dates.
+            if not np.isnan(days).all():
                 _refuse_kind(column.name, name_kind(learned), name_kind(column.kind))
-            return numbers
+            return days
         if reading is None or is_time:
             numbers = read_as_numbers(column)
             if learned == "duration" and not is_time and numbers is not None and not np.isnan(numbers).all():
