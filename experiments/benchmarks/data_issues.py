@@ -31,10 +31,7 @@ from untwist.audit import audit_labels, find_data_issues
 #: Kinds that are planted, each with our word and with Datalab's for it, none where it looks for no such thing.
 KINDS = {
     "exact copies": ("exact_duplicates", "near_duplicate"),
-    "near copies": ("near_duplicates", "near_duplicate"),
     "copies, other label": ("conflicting_duplicates", None),
-    "far values": ("outliers", "outlier"),
-    "mixed rows": ("outliers", "outlier"),
     "leak": ("leak", None),
     "constant column": ("constant_column", None),
     "id column": ("id_column", None),
@@ -44,12 +41,10 @@ KINDS = {
 }
 CLEAN = "clean"
 #: Kinds that are about rows; of the others it counts whether anything was flagged.
-OF_ROWS = ("exact copies", "near copies", "copies, other label", "far values", "mixed rows", "failing group")
+OF_ROWS = ("exact copies", "copies, other label", "failing group")
 METHODS = ("untwist", "Datalab")
 #: The share of the rows that is planted.
 SHARE = 0.02
-#: Near copies differ in every number by so many of its standard deviations.
-NEAR = 0.01
 #: Rows of the smaller class that are left.
 FEW = 5
 #: Rows of a class, at least.
@@ -142,26 +137,8 @@ def plant(kind: str, X: Any, y: Any, rng: Any) -> Planted | None:
         values = X[column] if is_numeric(X[column]) else X[column].astype("category").cat.codes
         order = np.argsort(values.rank().to_numpy() / n + rng.normal(size=n), kind="stable")
         return Planted(X.iloc[order].reset_index(drop=True), y[order], none, none)
-    if kind in ("far values", "mixed rows"):
-        if not numeric:
-            return None
-        some = some[: max(5, len(some) // 2)]
-        if kind == "mixed rows":
-            for name in X:
-                X.loc[some, name] = X[name].iloc[rng.integers(0, n, len(some))].to_numpy()
-            return Planted(X, y, some, none)
-        for row in some.tolist():
-            name = numeric[rng.integers(len(numeric))]
-            low, middle, high = X[name].quantile([0.0, 0.5, 1.0])
-            X.loc[row, name] = middle + rng.choice([-1.0, 1.0]) * rng.uniform(5.0, 20.0) * (high - low)
-        return Planted(X, y, some, none)
     copies = X.iloc[some].reset_index(drop=True)
     labels = y[some].copy()
-    if kind == "near copies":
-        if len(numeric) < 2:
-            return None
-        for name in numeric:
-            copies[name] += NEAR * X[name].std() * rng.normal(size=len(copies))
     if kind == "copies, other label":
         labels = (labels + rng.integers(1, y.max() + 1, len(labels))) % (y.max() + 1)
     joined, given = pd.concat([X, copies], ignore_index=True), np.concatenate([y, labels])
@@ -203,7 +180,7 @@ def ask_datalab(planted: Planted, audit: Any) -> tuple[dict[str, Any], float]:
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         start = time.perf_counter()
         lab = Datalab({"label": planted.y}, label_name="label", task="classification")
-        types: dict[str, Any] = {name: {} for name in ("outlier", "near_duplicate", "non_iid", "class_imbalance")}
+        types: dict[str, Any] = {name: {} for name in ("near_duplicate", "non_iid", "class_imbalance")}
         if audit is not None:
             types["underperforming_group"] = {}
         lab.find_issues(pred_probs=None if audit is None else audit.posterior, features=features, issue_types=types)

@@ -397,7 +397,7 @@ class FittedModel:
         """How scores become posteriors."""
         floor = find_posterior_floor(self.n_effective_rows)
         if isinstance(self.link, SoftmaxLink) or isinstance(self.untwisting, MatrixUntwisting):
-            assert not isinstance(self.untwisting, Untwisting)  # That is for two classes and for models of old files.
+            assert not isinstance(self.untwisting, Untwisting)  # That is for two classes.
             return ClassesPosterior(self.link, floor, self.class_weights, self.untwisting)
         return Posterior(self.link, floor, self._class_shift(), self.untwisting)
 

@@ -9,16 +9,12 @@ from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
 from untwist.audit import audit_labels, find_data_issues
-from untwist.audit.issues import near
 from untwist.audit.issues.columns import measure_leak
 from untwist.audit.issues.drift import measure_drift
 from untwist.audit.issues.duplicates import find_copies
 from untwist.audit.issues.issue import KINDS
-from untwist.audit.issues.outliers import expect_beyond
 from untwist.audit.issues.rows import ComparedRows
-from untwist.data.closeness import SQUARED_MISMATCH
 from untwist.data.encoding import TableEncoder
-from untwist.data.tables import Schema
 
 
 def draw(n=600, columns=6, seed=0):
@@ -27,9 +23,8 @@ def draw(n=600, columns=6, seed=0):
     return X, (X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=n) > 0).astype(int)
 
 
-def make_table(X, categories=()):
-    schema = Schema({column: tuple(map(str, range(50))) for column in categories})
-    return ComparedRows(np.asarray(X, dtype=float), TableEncoder(X.shape[1], schema=schema), range(X.shape[1]))
+def make_table(X):
+    return ComparedRows(X, TableEncoder(X.shape[1]), range(X.shape[1]))
 
 
 def find(kind, *args, **options):
@@ -66,11 +61,7 @@ def test_repeats_in_a_coarse_table_are_chance(levels):
     X = rng.integers(0, levels, size=(1500, 5)).astype(float)
     y = rng.integers(0, 2, 1500)
     assert len(np.unique(X, axis=0)) < 1300  # Many rows are equal.
-    assert not {one.kind for one in find_data_issues(X, y)} & {
-        "exact_duplicates",
-        "conflicting_duplicates",
-        "near_duplicates",
-    }
+    assert not {one.kind for one in find_data_issues(X, y)} & {"exact_duplicates", "conflicting_duplicates"}
 
 
 # ---- rows ----
@@ -113,92 +104,6 @@ def test_expected_copies_are_those_of_a_slow_count():
         only = [((n_differ[row] == 1) & ~same[row, :, column]).sum() for column in range(4)]
         local = max(n * share / (1 - share) for n, share in zip(only, shares, strict=True))
         assert expected == pytest.approx(max(local, alike / ((1 - shares) / shares).sum()))
-
-
-@pytest.mark.parametrize("n", [500, 9000])  # All pairs, and candidates.
-def test_near_copies_are_found(n):
-    X, y = draw(n, 8)
-    rng = np.random.default_rng(1)
-    X[:20] = X[-20:] + 0.01 * rng.normal(size=(20, 8))
-    [issue] = find_data_issues(X, y)
-    assert issue.kind == "near_duplicates"
-    assert np.array_equal(issue.rows, np.concatenate([np.arange(20), np.arange(n - 20, n)]))
-    assert "differ in 8 of 8 columns" in issue.examples[0].words
-
-
-def test_candidates_are_the_nearest_rows_of_a_slow_search():
-    X, _ = draw(3000, 8)
-    X[:100] = X[-100:] + 0.005
-    table = make_table(X)
-    rows = np.arange(3000)
-    first, second, squares = near.find_candidates(table, rows)
-    true_squares, nearest = table.find_nearest(rows, rows, 3)
-    known = dict(zip(first.tolist(), zip(second.tolist(), squares, strict=True), strict=True))
-    hits = [known.get(row, (-1, 0))[0] == nearest[row, 0] for row in range(100)]
-    assert np.mean(hits) > 0.9
-    for row, (other, square) in known.items():
-        assert square >= true_squares[row, 0] - 1e-6
-        assert square == pytest.approx(table.measure(np.array([row]), np.array([other]))[0])
-
-
-def test_distances_are_those_of_a_slow_twin():
-    rng = np.random.default_rng(2)
-    X = np.column_stack([rng.normal(size=80), rng.integers(0, 4, 80), rng.normal(size=80)])
-    X[5, 2] = X[6, 2] = np.nan
-    table = make_table(X, categories=[1])
-    places, spread = table.places
-    slow = ((places[:, None].astype(float) - places[None]) ** 2).sum(axis=2) + spread[:, None] + spread
-    np.fill_diagonal(slow, np.inf)
-    rows = np.arange(80)
-    squares, nearest = table.find_nearest(rows, rows, 5)
-    assert squares == pytest.approx(np.sort(slow, axis=1)[:, :5], abs=1e-6)
-    assert slow[rows[:, None], nearest] == pytest.approx(squares, abs=1e-6)
-    category = places[:, 1:-2]
-    differ = X[:, None, 1] != X[None, :, 1]
-    assert ((category[:, None] - category[None]) ** 2).sum(axis=2) == pytest.approx(SQUARED_MISMATCH * differ)
-
-
-def test_what_columns_explain_is_no_near_copy():
-    X, _ = draw(100, 3)
-    X = np.round(X)
-    table = make_table(X)
-    first, second = np.array([0, 1]), np.array([2, 3])
-    apart = np.abs(X[first] - X[second])
-    slow = [
-        100 * np.prod([(np.abs(X[:, c] - X[one, c]) <= far[c]).mean() for c in range(3)])
-        for one, far in zip(first, apart, strict=True)
-    ]
-    assert near.expect_by_columns(table, first, second) == pytest.approx(slow)
-
-
-def test_the_dimension_is_measured():
-    for dimension in (1, 2, 4):
-        X = np.random.default_rng(0).uniform(size=(2000, dimension))
-        table = make_table(X)
-        squares, _ = table.find_nearest(np.arange(2000), np.arange(2000), near.N_NEIGHBOURS)
-        assert near.measure_dimension(squares) == pytest.approx(dimension, rel=0.15)
-
-
-def test_far_values_are_found_and_heavy_tails_are_not():
-    X, y = draw(1000)
-    X[:, 3] = np.exp(1.5 * X[:, 3])
-    assert find("outliers", X, y) == []
-    X[8, 2], X[9, 3] = -80.0, 1e7
-    [issue] = find("outliers", X, y)
-    assert issue.rows.tolist() == [8, 9]
-    assert set(issue.columns) == {2, 3}
-    assert {one.words for one in issue.examples} == {"column 2 is -80", "column 3 is 1e+07"}
-    assert issue.describe().startswith(
-        "rows unlike all others: 2 with a value far beyond all others; of the rows named"
-    )
-
-
-def test_the_tail_of_a_power_law_is_extrapolated():
-    n = 100_000
-    distances = (np.arange(1, n + 1) / n) ** -0.5  # The distance that so many rows exceed.
-    expected = expect_beyond(distances)
-    assert expected[:5000] == pytest.approx(np.arange(1, 5001), rel=0.01)
-    assert (expected[20_000:] == n).all()
 
 
 # ---- columns ----
@@ -338,9 +243,9 @@ def test_a_group_where_the_model_fails():
 
 def test_the_order_of_the_rows_makes_no_difference():
     X, y = draw(9000, 8)
-    X[:20] = X[-20:] + 0.01 * np.random.default_rng(1).normal(size=(20, 8))
-    X[50], X[60, 2] = X[40], 90.0
+    X[:20], X[:, 3] = X[-20:], y
     order = np.random.default_rng(3).permutation(9000)
+    assert [one.kind for one in find_data_issues(X, y)] == ["leak", "exact_duplicates"]
     for one, other in zip(find_data_issues(X, y), find_data_issues(X[order], y[order]), strict=True):
         assert (one.kind, one.reason) == (other.kind, other.reason)
         assert np.array_equal(one.rows, np.sort(order[other.rows]))
@@ -382,7 +287,7 @@ def test_a_table_of_ids_has_no_equal_rows():
 def test_huge_values_are_looked_at():
     X = np.random.default_rng(0).normal(size=(400, 2))
     X[:3, 1] = [1e200, -1e200, 1e308]
-    assert "outliers" in {issue.kind for issue in find_data_issues(X, X[:, 0] + X[:, 1] > 0)}
+    assert find_data_issues(X, X[:, 0] + X[:, 1] > 0) == []
 
 
 def test_times_of_any_kind():

@@ -23,7 +23,8 @@ from helpers.patience import PATIENCE
 from untwist import PILBoostClassifier, UntwistClassifier, load, save
 from untwist.audit import audit_labels
 from untwist.commands import main as cli
-from untwist.files import dumps, write_whole
+from untwist.files import dumps
+from untwist.files.whole_files import write_whole
 
 # From Python 3.12 on a fork warns where there are threads, as libraries and pytest-xdist start them.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import untwist
+from helpers.quick import make_classifier
 from tests.helpers.quick import QuickClassifier
 from untwist.audit import audit_labels
 from untwist.batches import Batches

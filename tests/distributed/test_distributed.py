@@ -30,7 +30,7 @@ def shuffle(X, y, *more, seed=0):
 
 def list_workers_left():
     """Worker processes of this one that are still there."""
-    command = ["pgrep", "-P", str(os.getpid()), "-f", "untwist.distributed.worker"]
+    command = ["pgrep", "-P", str(os.getpid()), "-f", "untwist.distributed.local"]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from untwist import PILBoostClassifier, UntwistClassifier
-from untwist.distributed import launching
-from untwist.distributed.columns import TrainingColumns, add_predictions, join_tables
+from untwist.distributed import launching, ray
+from untwist.distributed.columns import TrainingColumns, add_predictions
 from untwist.distributed.launching import LOST, Outcome, choose_model, limit_threads, wait_for_model
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -75,8 +75,8 @@ def test_tables_are_joined_also_with_empty_ones_that_know_no_types():
     first = pyarrow.table({"a": [1, 2], "s": ["x", "y"]})
     second = pyarrow.table({"a": [0.5], "s": pyarrow.array(["z"], pyarrow.large_string())})
     nothing = pyarrow.table({"a": pyarrow.nulls(0), "s": pyarrow.nulls(0)})
-    assert join_tables([nothing, first, second]).to_pydict() == {"a": [1, 2, 0.5], "s": ["x", "y", "z"]}
-    assert join_tables([nothing]).num_rows == 0
+    assert ray._join_tables([nothing, first, second]).to_pydict() == {"a": [1, 2, 0.5], "s": ["x", "y", "z"]}
+    assert ray._join_tables([nothing]).num_rows == 0
     assert TrainingColumns("y", ("a",)).read_rows(nothing) == {}
 
 

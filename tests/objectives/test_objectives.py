@@ -124,7 +124,7 @@ def test_the_safe_hessian_is_that_of_a_bound():
     """p_y**r at one margin times the log-loss bounds the alpha-loss everywhere, and touches it there."""
     z = np.linspace(-8, 8, 81)
     for alpha, here in product([1.1, 2.0, math.inf], [-3.0, 0.0, 2.0]):
-        weight = clean_proba([here])[0, 1] ** AlphaLoss(alpha).rate
+        weight = clean_proba([here])[0, 1] ** AlphaLoss(alpha).exponent
         gap = objectives.loss([here], [1], alpha) - weight * objectives.loss([here], [1], 1.0)
         bound = weight * objectives.loss(z, [1] * 81, 1.0) + gap
         assert (objectives.loss(z, [1] * 81, alpha) <= bound + 1e-12).all()

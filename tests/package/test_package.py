@@ -47,7 +47,7 @@ PUBLIC = {
     "untwist.explain": ["Contributions", "explain", "shap_values", "tree_explainer"],
     "untwist.explorer": ["ALPHA", "FOCAL", "SUPER", "Exploration", "LossFamily", "explore"],
     "untwist.export": ["numbers", "probabilities", "to_code", "to_onnx", "to_treelite", "to_xgboost"],
-    "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "open_whole", "save", "write_whole"],
+    "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "save"],
     "untwist.links": ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "LogitLink", "default_step_size"],
     "untwist.losses": [
         "AlphaLoss",

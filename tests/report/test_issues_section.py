@@ -11,10 +11,10 @@ from untwist.report.issues import write_issues
 
 
 def test_every_finding_has_its_reason_its_rows_and_examples():
-    issue = DataIssue("outliers", np.array([3, 4]), ("<b>",), 0.1, "2 rows <i>", (Example((3,), "<b> is 7"),))
+    issue = DataIssue("small_class", np.array([3, 4]), ("<b>",), 0.1, "2 rows <i>", (Example((3,), "<b> is 7"),))
     text = write_issues([issue], [f"line-{row}" for row in range(9)], "line")
     assert Page(text).tags.count("tr") == 2
-    assert "Rows unlike all others" in text
+    assert "Class too small to learn" in text
     assert "2 rows &lt;i&gt;" in text
     assert "line line-3: &lt;b&gt; is 7" in text
     assert write_issues([], [], "row") == ""

@@ -386,7 +386,7 @@ def test_alpha_loss_at_the_ends_of_its_range():
 def test_exponent_and_conjugate_at_the_ends_of_the_range():
     assert [AlphaLoss(alpha).exponent for alpha in (0.0, 1.0, -2.0, -math.inf)] == [-math.inf, 0.0, 0.5, 1.0]
     assert [AlphaLoss(alpha).conjugate for alpha in (0.0, 1.0, -2.0, math.inf)] == [0.0, math.inf, 2.0, 1.0]
-    assert AlphaLoss(4.0).rate == AlphaLoss(4.0).exponent == 0.75
+    assert AlphaLoss(4.0).exponent == 0.75
     assert AlphaLoss(1e-300).exponent == pytest.approx(-1e300)  # This alpha is next to 0.
     for derivative in (AlphaLoss(0.0).partial_pos_derivative, AlphaLoss(0.0).partial_neg_derivative):
         assert np.isnan(derivative([0.0, 0.3, 1.0])).all()

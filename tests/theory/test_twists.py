@@ -39,11 +39,7 @@ def test_noise_and_its_inverse():
         ClassConditionalTwist(rate_neg=math.nan, rate_pos=0.1)
 
 
-def test_the_old_name_of_the_twist_still_works_with_a_warning():
-    from untwist import twists
-
-    with pytest.warns(DeprecationWarning, match="is now ClassConditionalTwist"):
-        assert twists.ClassConditionalNoise is ClassConditionalTwist
+def test_the_rates_of_a_twist_are_given_by_name():
     with pytest.raises(TypeError):
         ClassConditionalTwist(0.1, 0.2)  # which is which would be a guess
 

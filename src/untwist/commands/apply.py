@@ -18,8 +18,8 @@ from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import encode_json, print_result
 from untwist.commands.undoing import keep_undo, take_back
 from untwist.data.decisions import SKIP, match_labels, mean_the_same
-from untwist.files import write_whole
 from untwist.files.decisions import read_undo
+from untwist.files.whole_files import write_whole
 
 __all__ = ["main"]
 

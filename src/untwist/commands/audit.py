@@ -34,7 +34,7 @@ from untwist.commands.steps import (
 from untwist.commands.undoing import keep_undo
 from untwist.data.decisions import match_labels
 from untwist.data.twins import HOW_MANY_UNKNOWN
-from untwist.files import write_whole
+from untwist.files.whole_files import write_whole
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.report import compare, report
 

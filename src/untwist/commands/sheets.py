@@ -45,7 +45,7 @@ from untwist.data.arrow_files import (
     to_frame,
 )
 from untwist.data.memory import UnreadableFile, limit_memory
-from untwist.files import open_whole
+from untwist.files.whole_files import open_whole
 from untwist.text import for_spreadsheet, for_terminal
 
 __all__ = [

@@ -17,7 +17,6 @@ __all__ = [
     "add_predictions",
     "find_label_type",
     "import_pyarrow",
-    "join_tables",
     "list_features",
 ]
 
@@ -103,23 +102,6 @@ class TrainingColumns:
 def import_pyarrow(purpose: str) -> Any:
     """Return pyarrow, which every cluster that speaks Arrow has."""
     return import_optional("pyarrow", purpose, extra="cli")
-
-
-def join_tables(tables: Sequence[Any]) -> Any:
-    """Make one Arrow table of several, of which empty ones may not know the types of their columns.
-
-    Parameters
-    ----------
-    tables : sequence of pyarrow.Table
-        Tables with the same columns.
-
-    Returns
-    -------
-    pyarrow.Table
-    """
-    pyarrow = import_pyarrow("join_tables")
-    filled = [table for table in tables if table.num_rows]
-    return pyarrow.concat_tables(filled, promote_options="permissive") if filled else pyarrow.table({})
 
 
 def add_predictions(model: ModelPredictions, table: Any) -> Any:

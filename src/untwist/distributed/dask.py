@@ -193,7 +193,7 @@ class DaskUntwistClassifier(DaskPredictions, UntwistClassifier):
         return self
 
 
-class DaskPILBoostClassifier(DaskPredictions, PILBoostClassifier):  # type: ignore[misc]  # It adds `iteration_range`.
+class DaskPILBoostClassifier(DaskPredictions, PILBoostClassifier):
     """`PILBoostClassifier(engine="xgboost")` for Dask collections, as `DaskUntwistClassifier` is for the other."""
 
     def fit(

@@ -1,4 +1,7 @@
-"""A distributed fit by processes of this machine, over XGBoost's tracker on loopback."""
+"""A distributed fit by processes of this machine, over XGBoost's tracker on loopback.
+
+Run as a program, this module is one of these processes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from untwist.arguments import check_count
-from untwist.distributed.launching import LOST, Outcome, fit_with_restarts, wait_for_model
+from untwist.distributed.launching import LOST, Outcome, fit_with_restarts, try_shard, wait_for_model
 from untwist.distributed.shard import end_tracker, start_tracker
 from untwist.model import FittedModel
 from untwist.predicting import ModelPredictions
@@ -94,7 +97,7 @@ def _fit_once(model: ModelPredictions, parts: Sequence[Part]) -> FittedModel:
         workers: list[subprocess.Popen[bytes]] = []
         try:
             (folder / "job").write_bytes(pickle.dumps((model, tracker.worker_args())))
-            command = [sys.executable, "-m", "untwist.distributed.worker", name]
+            command = [sys.executable, "-m", "untwist.distributed.local", name]
             for rank in range(n_workers):
                 # XGBoost writes to standard output whatever it does.
                 workers.append(subprocess.Popen([*command, str(rank)], stdout=subprocess.DEVNULL))
@@ -130,3 +133,19 @@ def _look(workers: Sequence[subprocess.Popen[bytes]], folder: Path, ranks: Colle
             message = f"worker {rank} of {len(workers)} {end}: the fit cannot go on without it"
             outcomes[rank] = Outcome(failure=LOST, message=message)
     return outcomes
+
+
+def _work(folder: Path, rank: int) -> None:
+    """Fit the rows of one worker, in a process of its own, and write what came of it."""
+    try:
+        model, communicator = pickle.loads((folder / "job").read_bytes())  # Our parent wrote it.
+        with (folder / f"rows-{rank}").open("rb") as file:
+            rows = pickle.load(file)
+        outcome = try_shard(model, rows() if callable(rows) else rows, communicator, rank)
+    except Exception as error:
+        outcome = Outcome.of_error(error)
+    (folder / f"outcome-{rank}").write_bytes(pickle.dumps(outcome))
+
+
+if __name__ == "__main__":
+    _work(Path(sys.argv[1]), int(sys.argv[2]))

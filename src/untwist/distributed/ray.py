@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from untwist.arguments import check_count
-from untwist.distributed.columns import TrainingColumns, add_predictions, join_tables, list_features
+from untwist.distributed.columns import TrainingColumns, add_predictions, import_pyarrow, list_features
 from untwist.distributed.launching import (
     LOST,
     Outcome,
@@ -143,8 +143,8 @@ class _Worker:
     ) -> Outcome:
         """Fit the rows of this worker."""
         ray = _import_ray()
-        rows = columns.read_rows(join_tables(ray.get(training)))
-        rows |= columns.read_rows(join_tables(ray.get(held_out)), "_val")
+        rows = columns.read_rows(_join_tables(ray.get(training)))
+        rows |= columns.read_rows(_join_tables(ray.get(held_out)), "_val")
         return try_shard(model, rows, communicator, rank)
 
 
@@ -217,6 +217,13 @@ def _cut(data: Any, columns: TrainingColumns, n_parts: int) -> Parts:
     ends = np.linspace(0, rows.count(), n_parts + 1).astype(int)[1:-1]
     parts = rows.split_at_indices(ends.tolist()) if n_parts > 1 else [rows]
     return [part.to_arrow_refs() for part in parts if part.count()]
+
+
+def _join_tables(tables: Sequence[Any]) -> Any:
+    """Make one Arrow table of several, of which empty ones may not know the types of their columns."""
+    pyarrow = import_pyarrow("untwist.distributed.ray")
+    filled = [table for table in tables if table.num_rows]
+    return pyarrow.concat_tables(filled, promote_options="permissive") if filled else pyarrow.table({})
 
 
 def _import_ray() -> Any:

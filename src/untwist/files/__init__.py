@@ -7,7 +7,6 @@ model gives the same bytes. docs/model-file.md describes the format.
 
 from untwist.files.layout import VERSION
 from untwist.files.reading import header, load, loads
-from untwist.files.whole_files import open_whole, write_whole
 from untwist.files.writing import dumps, save
 
-__all__ = ["VERSION", "dumps", "header", "load", "loads", "open_whole", "save", "write_whole"]
+__all__ = ["VERSION", "dumps", "header", "load", "loads", "save"]

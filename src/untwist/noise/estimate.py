@@ -103,7 +103,7 @@ class NoiseEstimate:
         """
         names = np.asarray(classes).tolist()
         rates = [(self.rate_neg, *self.interval_neg), (self.rate_pos, *self.interval_pos)]
-        if len(names) != 2:  # One rate for every class, of models of old files.
+        if len(names) != 2:  # One rate for every class.
             rates = [rates[1]] * len(names)
         return write_noise(self.describe(names), names, rates, self.matrix)
 

@@ -89,13 +89,13 @@ class Untwisting(NoiseEstimate):
     n_classes : int
         The number of classes among which a wrong label is any other.
     bends : ndarray or None
-        The bend of the clean posterior of each pair. None where there are none, as in model files of old versions:
+        The bend of the clean posterior of each pair. None where there are none, as with rates that are known:
         `clearest` limits the clean posterior even where there is no noise then.
     shortfalls : ndarray or None
         By how many nats of log-likelihood each pair falls short of the best one; None where it is not known.
     uneven_limit : float
         The share of wrong labels that uneven noise may reach without a trace, as it looks like hard rows: the mean of
-        min(t, 1 - t) over the rows, t the calibrated twisted posterior; 0 in model files of versions without.
+        min(t, 1 - t) over the rows, t the calibrated twisted posterior.
 
     Examples
     --------
@@ -489,7 +489,7 @@ def untwist_log_odds(log_odds: Array, grid: Array, clearest: float, *, has_limit
     clearest : float
         How close to 0 and 1 the clean posterior may come at a plateau; where a rate is 0 there is none.
     has_limits_without_noise : bool, default False
-        Whether `clearest` holds even where a rate is 0, as it does in model files of old versions.
+        Whether `clearest` holds even where a rate is 0, as it does where no pair has a bend.
 
     Returns
     -------

@@ -39,11 +39,11 @@ def loss(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
     >>> loss([0.0, 0.0, 40.0], [0, 1, 0], 2.0).round(3)
     array([0.586, 0.586, 2.   ])
     """
-    margin, y, rate = check_sample(margin, y, alpha)
+    margin, y, exponent = check_sample(margin, y, alpha)
     log_p = _log_probability_of_label(margin, y, alpha)
     with np.errstate(over="ignore"):
         # Adding 0.0 turns -0.0 into 0.0.
-        return np.asarray(-np.expm1(rate * log_p) / rate if rate else -log_p) + 0.0
+        return np.asarray(-np.expm1(exponent * log_p) / exponent if exponent else -log_p) + 0.0
 
 
 def gradient(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
@@ -99,7 +99,7 @@ def hessian(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
     with np.errstate(over="ignore"):
         curve = np.exp(parts.weight + parts.spread)
         turn = np.exp(parts.weight + 2.0 * parts.pull)
-        return np.asarray(curve - parts.rate * turn)
+        return np.asarray(curve - parts.exponent * turn)
 
 
 def safe_hessian(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
@@ -210,25 +210,25 @@ def twisted_log_loss(margin: ArrayLike, y: ArrayLike, alpha: float, sample_weigh
 class Parts(NamedTuple):
     """What derivatives are made of, as logarithms: nothing cancels, and what overflows does so in the product only.
 
-    `rate` is r, `weight` log(p_y**r), `pull` log |[k = y] - p_k|, `sign` the sign of [k = y] - p_k, and `spread`
+    `exponent` is r, `weight` log(p_y**r), `pull` log |[k = y] - p_k|, `sign` the sign of [k = y] - p_k, and `spread`
     log(p_k * (1 - p_k)).
     """
 
-    rate: float
+    exponent: float
     weight: Array
     pull: Array
     sign: Array
     spread: Array
 
 
-def decompose(margin: Array, y: Labels, rate: float, alpha: float) -> Parts:
-    """Return the parts of the derivatives of a sample that `check_sample` has checked, whose `rate` is r."""
+def decompose(margin: Array, y: Labels, exponent: float, alpha: float) -> Parts:
+    """Return the parts of the derivatives of a sample that `check_sample` has checked, whose `exponent` is r."""
     if margin.ndim == 1:
         # A negative alpha believes the other label.
         sign = np.where(y == (alpha > 0), 1.0, -1.0)
         log_p = log_expit(sign * margin)
         log_q = log_expit(-sign * margin)
-        return Parts(rate, rate * log_p, log_q, sign, log_p + log_q)
+        return Parts(exponent, exponent * log_p, log_q, sign, log_p + log_q)
     rows = np.arange(y.size)
     log_p = log_softmax(margin, axis=1)
     at_label = (rows, y)
@@ -243,13 +243,13 @@ def decompose(margin: Array, y: Labels, rate: float, alpha: float) -> Parts:
     pull[at_label] = log_q[at_label]
     sign = np.full(margin.shape, -1.0)
     sign[at_label] = 1.0
-    return Parts(rate, rate * log_p[at_label][:, None], pull, sign, log_p + log_q)
+    return Parts(exponent, exponent * log_p[at_label][:, None], pull, sign, log_p + log_q)
 
 
 def bound_curvature(parts: Parts) -> Array:
     """Return `safe_hessian` of these parts."""
     curve = np.exp(parts.weight + parts.spread)
-    return np.asarray(curve - parts.rate * np.exp(parts.weight + 2.0 * parts.pull) if parts.rate < 0 else curve)
+    return np.asarray(curve - parts.exponent * np.exp(parts.weight + 2.0 * parts.pull) if parts.exponent < 0 else curve)
 
 
 def _log_probability_of_label(margin: Array, y: Labels, alpha: float) -> Array:
@@ -261,12 +261,12 @@ def _log_probability_of_label(margin: Array, y: Labels, alpha: float) -> Array:
 
 def check_alpha(alpha: Any, dimensions: int = 1) -> float:
     """Return r = 1 - 1 / |alpha|, if there is such a loss for one margin (dimension 1) or several a row."""
-    rate = AlphaLoss(alpha).rate
+    exponent = AlphaLoss(alpha).exponent
     if alpha == 0:
         raise ValueError("alpha must not be 0: its loss is infinite everywhere")
     if alpha < 0 and dimensions > 1:
         raise ValueError(f"alpha must be > 0 for more than two classes, got {alpha!r}")
-    return rate
+    return exponent
 
 
 def _check_margins(margin: ArrayLike) -> Array:
@@ -280,7 +280,7 @@ def check_sample(margin: ArrayLike, y: ArrayLike, alpha: Any) -> tuple[Array, La
     """Return margins, labels and r, if they go together."""
     margin = _check_margins(margin)
     values = check_numbers("y", y)
-    rate = check_alpha(alpha, margin.ndim)
+    exponent = check_alpha(alpha, margin.ndim)
     if values.shape != margin.shape[:1]:
         raise ValueError(f"y must be a label for each of {margin.shape[0]} rows, got shape {values.shape}")
     classes = margin.shape[1] if margin.ndim == 2 else 2
@@ -288,4 +288,4 @@ def check_sample(margin: ArrayLike, y: ArrayLike, alpha: Any) -> tuple[Array, La
     if not known.all():
         hint = ": more classes take a margin each" if margin.ndim == 1 else ""
         raise ValueError(f"y must be one of 0 to {classes - 1}, got {values[~known][0]:g}{hint}")
-    return margin, values.astype(np.intp), rate
+    return margin, values.astype(np.intp), exponent

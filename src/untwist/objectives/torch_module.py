@@ -51,7 +51,7 @@ def _make_torch_module() -> Any:
             super().__init__()
             if reduction not in ("mean", "sum", "none"):
                 raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
-            self.rate = check_alpha(alpha)
+            self.exponent = check_alpha(alpha)
             self.alpha = alpha
             self.reduction = reduction
             # The factor 1.0 makes floats of whole numbers too.
@@ -100,11 +100,11 @@ def _make_torch_module() -> Any:
             return weight * self._cost(log_p), weight
 
         def _cost(self, log_p: Any) -> Any:
-            if self.rate == 0:
+            if self.exponent == 0:
                 return -log_p
-            power = self.rate * log_p
+            power = self.exponent * log_p
             # Below -1/2 expm1 is not needed, and its derivative, expm1 + 1, would round small ones away.
-            return -torch.where(power > -0.5, torch.expm1(power), torch.exp(power) - 1.0) / self.rate
+            return -torch.where(power > -0.5, torch.expm1(power), torch.exp(power) - 1.0) / self.exponent
 
         def _class_weight(self, y: Any, classes: int, logits: Any) -> Any:
             if self.weight.shape != (classes,):

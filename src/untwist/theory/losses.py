@@ -248,11 +248,6 @@ class AlphaLoss(Loss):
             return -math.inf
         return 1.0 if math.isinf(a) else (a - 1.0) / a
 
-    @property
-    def rate(self) -> float:
-        """`exponent` under an older name; it is no noise rate."""
-        return self.exponent
-
     def partial_pos(self, u: ArrayLike) -> Array:
         """(1 - u**r) / r, for alpha < 0 at 1 - u."""
         u = check_probabilities("u", u)

@@ -2,8 +2,7 @@
 
 - `issue`: what a finding is;
 - `rows`: how rows are compared, whatever their units;
-- `duplicates`, `near`: rows that repeat others, exactly or nearly;
-- `outliers`: rows unlike all others;
+- `duplicates`: rows that repeat others;
 - `columns`: columns that give the label away, say nothing, or name the rows;
 - `drift`: what changes with the order of the rows, or with time;
 - `groups`: classes too small to learn, groups where the model fails;

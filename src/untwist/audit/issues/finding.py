@@ -15,8 +15,6 @@ from untwist.audit.issues.drift import find_drift
 from untwist.audit.issues.duplicates import find_copies, find_duplicates
 from untwist.audit.issues.groups import find_failing_groups, find_small_classes
 from untwist.audit.issues.issue import KINDS, DataIssue
-from untwist.audit.issues.near import find_near_duplicates
-from untwist.audit.issues.outliers import find_outliers
 from untwist.audit.issues.rows import ComparedRows
 from untwist.data.batches import Batches
 from untwist.data.columns import NUMERIC, describe_array
@@ -25,9 +23,6 @@ from untwist.data.labels import refuse_missing
 from untwist.data.tables import LARGEST_CODE, bring_to_host, learn
 
 __all__ = ["find_data_issues", "find_issues_in"]
-
-#: Rows are compared with each other where the table has this many cells, at most; of a larger one rows are drawn.
-MOST_CELLS = 50_000_000
 
 
 def find_data_issues(
@@ -176,33 +171,21 @@ def find_issues_in(
         name = "time" if time_column is None else table.name(time_column)
         issues += find_drift(table, labels, time, name, without=time_column)
     if table.columns:
-        issues += _compare_rows(table, labels, classes, item)
+        issues += _find_duplicates_of_items(table, labels, classes, item)
     order = list(KINDS)
     return sorted(issues, key=lambda one: (order.index(one.kind), -one.severity))
 
 
-def _compare_rows(
+def _find_duplicates_of_items(
     table: ComparedRows, labels: NDArray[np.intp] | None, classes: NDArray[Any], item: ArrayLike | None
 ) -> list[DataIssue]:
-    """Find equal rows, nearly equal ones and those unlike all others; rows of one item count once."""
-    kept = np.arange(len(table))
-    if item is not None:
-        kept = np.sort(np.unique(np.asarray(item).astype(str), return_index=True)[1])
-    most = max(1, MOST_CELLS // max(1, len(table.columns)))
-    whole = replace(table, numbers=table.numbers[kept]) if len(kept) < len(table) else table
-    whole_labels = labels if labels is None else labels[kept]
-    copies = find_copies(whole)
-    issues = find_duplicates(whole, whole_labels, classes, copies)
-    drawn = whole.draw(most)
-    part, group = whole, copies.group
-    if len(drawn) < len(whole):
-        part, group = replace(whole, numbers=whole.numbers[drawn]), copies.group[drawn]
-    near = find_near_duplicates(part, group, whole_labels if whole_labels is None else whole_labels[drawn])
-    near += find_outliers(part)
-    if len(drawn) < len(whole):
-        near = [replace(one, reason=f"of {len(drawn):,} rows that were drawn, {one.reason}") for one in near]
-        near = [_name_rows(one, drawn) for one in near]
-    return [_name_rows(one, kept) for one in issues + near] if len(kept) < len(table) else issues + near
+    """Find equal rows; rows of one item, which are meant to be equal, count once."""
+    if item is None:
+        return find_duplicates(table, labels, classes, find_copies(table))
+    kept = np.sort(np.unique(np.asarray(item).astype(str), return_index=True)[1])
+    firsts = replace(table, numbers=table.numbers[kept])
+    issues = find_duplicates(firsts, None if labels is None else labels[kept], classes, find_copies(firsts))
+    return [_name_rows(one, kept) for one in issues]
 
 
 def _name_rows(issue: DataIssue, positions: NDArray[np.intp]) -> DataIssue:

@@ -18,11 +18,9 @@ KINDS = {
     "leak": "column that gives the label away",
     "conflicting_duplicates": "equal rows, different labels",
     "exact_duplicates": "equal rows",
-    "near_duplicates": "nearly equal rows",
     "failing_group": "group where the model fails",
     "small_class": "class too small to learn",
     "drift": "drift",
-    "outliers": "rows unlike all others",
     "id_column": "column that names the rows",
     "constant_column": "column that says nothing",
 }
@@ -72,8 +70,8 @@ class DataIssue:
     Parameters
     ----------
     kind : str
-        One of "leak", "conflicting_duplicates", "exact_duplicates", "near_duplicates", "failing_group", "small_class",
-        "drift", "outliers", "id_column" and "constant_column".
+        One of "leak", "conflicting_duplicates", "exact_duplicates", "failing_group", "small_class", "drift",
+        "id_column" and "constant_column".
     rows : array of int
         The positions of the rows that it is about; none where it is about whole columns.
     columns : tuple
