@@ -137,9 +137,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         The share of the first class that bears the label of the second, and the share of the second that bears that
         of the first, if you know them; or the transition matrix, with a row per true class and a column per label, in
         the order of `classes_`. Probabilities and predictions are then untwisted by them. "auto" takes the rates or
-        matrices that fit the out-of-fold posteriors if alpha is "auto" too (`untwist.noise.estimate_noise`,
-        `estimate_transitions`), and corrects nothing otherwise: a UserWarning says so where alpha is 1 and folds could
-        have told. With None the clean posterior is the one that alpha implies.
+        matrices that fit the out-of-fold posteriors if alpha is "auto" too (`untwist.noise.NoiseModel`),
+        and corrects nothing otherwise: a UserWarning says so where alpha is 1 and folds could have told. With None the
+        clean posterior is the one that alpha implies.
     families : "auto", "boosted" or "mixed", default "auto"
         The families of trees that make a model where `n_estimators` and `max_depth` are left open: "boosted" ones
         alone, or "mixed" with trees of random thresholds, by weights that do best on rows set aside
@@ -233,7 +233,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Rounds kept, of the class that kept most; the trees of all folds where something was chosen from the data.
     choice_ : Choice
         What was tried and chosen, where something was chosen from the data. It can be printed.
-    noise_ : NoiseEstimate, MatrixUntwisting or None
+    noise_ : NoiseModel, MenonEstimate or None
         How noisy the labels are and how sure that is, None where nothing was estimated (of more than 2000 classes
         nothing could be found), or where `fit` has warned of near twins and found no noise, so that nothing can be
         told. Where it has warned of them and found noise all the same, this is a lower limit at best, and its intervals
@@ -729,9 +729,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if model is None:
             return ""
         parts = [] if model.choice is None else [model.choice.write_html()]
-        if model.noise is not None:
+        if model.estimate is not None:
             words = model.unreliable_words
-            parts.append(write_fragment("Noise", words) if words else model.noise.write_html(model.classes))
+            parts.append(write_fragment("Noise", words) if words else model.estimate.write_html(model.classes))
         elif model.choice is not None:
             parts.append(write_fragment("Noise", NO_NOISE))
         return "".join(f"<div>{part}</div>" for part in parts)

@@ -35,10 +35,8 @@ from untwist.files.layout import (
 )
 from untwist.files.whole_files import write_whole
 from untwist.model import GIVEN_SCORES, Choice, FittedModel
-from untwist.noise import NoiseEstimate
-from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.estimate import NoiseEstimate
 from untwist.noise.sources import NoiseBySource
-from untwist.noise.untwisting import Untwisting
 from untwist.theory.links import Link, LogitLink, find_link_name
 from untwist.theory.losses import AlphaLoss, is_alpha_loss
 from untwist.theory.several_classes import SoftmaxLink
@@ -175,8 +173,8 @@ def _describe_model(model: FittedModel, arrays: _ArrayWriter) -> dict[str, Any]:
         "rows": model.n_rows,
         "weight": _make_number(model.n_effective_rows),
         "choice": None if model.choice is None else _describe_choice(model.choice),
-        "noise": _describe_noise(model.noise, arrays),
-        "untwists": model.untwisting is not None,
+        "noise": _describe_noise(model.estimate, arrays),
+        "untwists": model.untwists,
         "held_out": [arrays.add(model.validation_rows.astype("<i8")), arrays.add(model.validation_shares)],
         "ensembles": [_describe_ensemble(ensemble, arrays) for ensemble in model.ensembles],
         **({} if model.sources is None else {"sources": _describe_sources(model.sources, arrays)}),
