@@ -104,7 +104,7 @@ def write_hostile_models(folder):
     """Sound models, damaged ones, and one whose every text tries to get out."""
     for path in sorted(FOLDER.glob("*.untwist")):
         yield path
-    header, data = take_apart((FOLDER / "format-1-given.untwist").read_bytes())
+    header, data = take_apart((FOLDER / "format-300-given.untwist").read_bytes())
     for index, text in enumerate(["__import__('os').system('id')", "../../etc/passwd", "cos\nsystem\n(S'id'\ntR."]):
         changed = json.loads(json.dumps(header))
         changed["columns"]["names"] = [text, *"bcd"]
@@ -477,7 +477,7 @@ def test_batches_of_text_that_is_no_utf8_are_refused_too(tmp_path):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
 @pytest.mark.slow
 def test_a_small_model_cannot_ask_for_much(tmp_path):
-    header, data = take_apart((FOLDER / "format-1-several.untwist").read_bytes())
+    header, data = take_apart((FOLDER / "format-300-several.untwist").read_bytes())
 
     def written(name, **values):
         path = tmp_path / f"{name}.untwist"
@@ -638,6 +638,6 @@ def test_names_cannot_leave_the_comments_of_exported_code(tmp_path):
 
 @pytest.mark.parametrize("name", ["main(){} int x", "a b", "", "ä", "x;", "a\n", "\x00"])
 def test_a_function_has_a_plain_name(name):
-    model = load(FOLDER / "format-1-negative.untwist")
+    model = load(FOLDER / "format-300-negative.untwist")
     with pytest.raises(ValueError, match="name must be a name"):
         to_code(model, "c", name=name)

@@ -55,7 +55,7 @@ def find_split(content, name, value):
 @pytest.fixture(scope="module")
 def content():
     """A file of a model of numbers, and of a column of categories."""
-    return (FOLDER / "format-1-negative.untwist").read_bytes()
+    return (FOLDER / "format-300-negative.untwist").read_bytes()
 
 
 def test_a_column_of_numbers_is_not_split_by_a_set(content):
@@ -117,10 +117,10 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in kilobytes there")
 def test_a_small_file_that_claims_many_columns_takes_little_memory():
     """It took 275 MB to load such a file, and 900 MB to say that a table has fewer columns."""
-    header, data = take_apart((FOLDER / "format-6-prior.untwist").read_bytes())
+    header, data = take_apart((FOLDER / "format-300-prior.untwist").read_bytes())
     header["columns"]["count"] = 2**23
     wide = put_together(header, data)
-    wide = sign(struct.pack("<8sI", b"UNTWIST\0", 6) + wide[12:-32])
+    wide = sign(struct.pack("<8sI", b"UNTWIST\0", 300) + wide[12:-32])
     assert len(wide) < 10_000
     done = subprocess.run([sys.executable, "-c", READ], input=wide, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()

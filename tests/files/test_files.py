@@ -15,7 +15,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import untwist
-from helpers.model_bytes import put_together, read_version, sign, take_apart
+from helpers.model_bytes import put_together, sign, take_apart
 from helpers.model_fixtures import FOLDER, draw_labels, draw_noise_by_source, draw_rows, fit_models
 from helpers.sourced_rows import draw_sourced_rows
 from untwist import PILBoostClassifier, files
@@ -49,14 +49,10 @@ def assert_same_answers(model, other, X):
         np.testing.assert_array_equal(before, after)
 
 
-OF_FORMAT_1 = ["several", "negative", "exact", "given"]
-OF_FORMAT_2 = ["together", "matrices", "matrix"]
+OF_SEVERAL_CLASSES = ["together", "matrices", "matrix"]
 BY_SOURCE = ["branches", "months"]
-OF_FORMAT_3 = [*BY_SOURCE]
-OF_FORMAT_4 = ["automatic", "coded"]
-OF_FORMAT_5 = ["readings"]
-OF_FORMAT_6 = ["prior", "priors"]
-NAMES = OF_FORMAT_1 + OF_FORMAT_2 + OF_FORMAT_3 + OF_FORMAT_4 + OF_FORMAT_5 + OF_FORMAT_6
+OTHERS = ["automatic", "several", "negative", "exact", "given", "coded", "readings", "prior", "priors", "scores"]
+NAMES = OF_SEVERAL_CLASSES + BY_SOURCE + OTHERS
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -86,7 +82,6 @@ def test_classes_that_were_chosen_together_by_folds():
     content = dumps(model)
     other = loads(content)
     assert_same_answers(model, other, draw_rows(50, seed=3))
-    assert read_version(content) == 2
     assert dumps(other) == content
     assert other.choice_ == model.choice_
     assert other.choice_.mixture is not None
@@ -202,62 +197,23 @@ def test_the_package_has_both(tmp_path, fitted):
     assert_same_answers(untwist.load(str(tmp_path / "m")), fitted["negative"], draw_rows(10))
 
 
-BY_NUMPY = ("format-1-automatic.untwist", "format-1-uniform.untwist")  # Their posteriors pass through its exp and log.
-
-
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.untwist")), ids=lambda path: path.name)
-def test_files_of_every_version_stay_readable(path):
-    version = path.name.split("-")[1]
-    expected = json.loads((FOLDER / f"format-{version}.json").read_text())[path.name]
-    proba = load(path).predict_proba(draw_rows(20, seed=7))
-    if version == "1" and path.name not in BY_NUMPY:
-        assert [[float(p).hex() for p in row] for row in proba] == expected
+@pytest.mark.parametrize("name", NAMES)
+def test_files_of_0_3_0_are_read_and_predict_what_they_did(name):
+    path = FOLDER / f"format-300-{name}.untwist"
+    expected = json.loads((FOLDER / "format-300.json").read_text())[path.name]
+    model = load(path)
     # Products with matrices, and exp and log of NumPy, are rounded as each machine and version does.
-    np.testing.assert_allclose(proba, [[*map(float.fromhex, row)] for row in expected], rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("name", ["several", "negative", "exact", "given"])
-def test_the_first_files_would_be_written_the_same_today(name, contents):
-    header, data = take_apart(contents[name])
-    first_header, first_data = take_apart((FOLDER / f"format-1-{name}.untwist").read_bytes())
-    added = {"extra_trees", "tree_method", "device", "families", "init", "l2_regularization", "feature_weights"}
-    added |= {"interaction_cst", "missing", "eval_metric", "eval_training", "cv"}  # the parameters that have come since
-    header["settings"] = {key: value for key, value in header["settings"].items() if key not in added}
-    assert header["columns"].pop("truths") == []  # has come since, too
-    assert list(header.items()) == list((first_header | {"untwist": untwist.__version__}).items())
+    proba = [[*map(float.fromhex, row)] for row in expected]
+    np.testing.assert_allclose(model.predict_proba(draw_rows(20, seed=7)), proba, rtol=0, atol=1e-13)
+    (header, data), (first_header, first_data) = take_apart(dumps(model)), take_apart(path.read_bytes())
     assert data == first_data
+    for key in first_header.keys() - {"settings", "untwist"}:
+        assert header[key] == first_header[key], key
 
 
-def test_what_the_first_format_can_hold_is_written_in_it(contents):
-    assert {name: read_version(content) for name, content in contents.items()} == {
-        **dict.fromkeys(OF_FORMAT_1, 1),
-        **dict.fromkeys(OF_FORMAT_2, 2),
-        **dict.fromkeys(OF_FORMAT_3, 3),
-        **dict.fromkeys(OF_FORMAT_4, 4),
-        **dict.fromkeys(OF_FORMAT_5, 5),
-        **dict.fromkeys(OF_FORMAT_6, 6),
-    }
-
-
-BY_NUMPY = ("format-1-automatic.untwist", "format-1-uniform.untwist")  # Their posteriors pass through its exp and log.
-
-
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.untwist")), ids=lambda path: path.name)
-def test_a_file_that_was_read_is_written_in_its_own_format(path):
-    content = path.read_bytes()
-    again = dumps(loads(content))
-    assert read_version(again) == read_version(content) == int(path.name.split("-")[1])
-    (header, data), (first_header, first_data) = take_apart(again), take_apart(content)
-    assert data == first_data
-    for name in first_header.keys() - {"settings", "untwist"}:
-        assert header[name] == first_header[name], name
-    assert first_header["settings"].items() <= header["settings"].items()
-
-
-def test_an_estimate_of_one_rate_for_all_classes_is_read_as_it_was(contents):
-    model = load(FOLDER / "format-1-uniform.untwist")
-    assert model.noise_.n_classes == 3
-    assert model.model_.untwisting is model.noise_
+def test_there_is_a_file_of_every_kind_of_model(contents):
+    names = {path.name for path in FOLDER.glob("*.untwist")}
+    assert names == {f"format-300-{name}.untwist" for name in contents}
 
 
 def test_the_alpha_loss_is_written_as_its_alpha():
@@ -268,11 +224,6 @@ def test_the_alpha_loss_is_written_as_its_alpha():
     assert_same_answers(model, other, X)
     assert (other.alpha, other.loss) == (2.0, None)
     assert dumps(other) == dumps(PILBoostClassifier(2.0, **settings).fit(X, X[:, 2] > 0))
-
-
-def test_there_is_a_file_of_every_version():
-    versions = {int(path.name.split("-")[1]) for path in FOLDER.glob("*.untwist")}
-    assert versions == set(range(1, files.VERSION + 1))
 
 
 # What is no model file
@@ -287,8 +238,8 @@ def test_other_files_are_refused_with_their_name(tmp_path, contents):
         (contents["negative"][:20], "ends too early"),
         (contents["negative"][:-1], "damaged"),
         (contents["negative"] + b"\0", "damaged"),
-        (set_version(contents["negative"], 7), "of a newer untwist .format 7, known are 1 to 6.: update"),
-        (set_version(contents["negative"], 0), "does not make sense"),
+        (set_version(contents["negative"], 6), "has format 6, not 300: untwist 0.2.0 reads it"),
+        (set_version(contents["negative"], 10_203), "has format 10203, not 300: untwist 1.2.3 and newer read it"),
     ]:
         path.write_bytes(content)
         with pytest.raises(ValueError, match=words) as error:
@@ -392,7 +343,7 @@ def test_a_small_file_cannot_ask_for_much(contents):
     nested = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     nested += b" " * (-(24 + len(nested)) % 8)
     with pytest.raises(ValueError, match="model file"):
-        loads(sign(struct.pack("<8sIIQ", b"UNTWIST\0", 1, 0, len(nested)) + nested))
+        loads(sign(struct.pack("<8sIIQ", b"UNTWIST\0", 300, 0, len(nested)) + nested))
     with pytest.raises(ValueError, match="model file"):
         loads(put_together({**header, "noise": {"number": "nan"}}, data).replace(b"{", b"["))
 
@@ -420,10 +371,10 @@ def read_array(header, data, number, *shape):
 def walk(header, data, ensemble, row):
     """The score of a row, or its scores, by nothing but the format's description."""
     ensemble = dict(ensemble)
-    outputs = ensemble.pop("outputs", None)
+    outputs, start = ensemble.pop("outputs"), ensemble.pop("start")
     forest = {name: read_array(header, data, number) for name, number in ensemble.items()}
     leaves_before = np.cumsum(forest["feature"] == -1) - 1
-    score = 0.0
+    score = start
     for first in forest["offset"][:-1]:
         node = 0
         while (feature := forest["feature"][first + node]) >= 0:
@@ -436,7 +387,7 @@ def walk(header, data, ensemble, row):
                 left = x <= forest["threshold"][at]
             node = forest["left"][at] + (not left)
         place = first + node
-        if outputs is None:
+        if outputs == 1:
             score += forest["value"][place]
         else:
             first_value = outputs * leaves_before[place]
@@ -445,7 +396,7 @@ def walk(header, data, ensemble, row):
 
 
 def compute_probabilities(header, data, scores, inverse):
-    """What format 2 makes of the scores of a row, by nothing but its description."""
+    """What becomes of the scores of a row of several classes, by nothing but the description."""
     floor = 1.0 / (header["weight"] + 2.0)
 
     def limit(p, s):
@@ -481,7 +432,7 @@ def assert_described(header):
         assert f"`{key}`" in page, key
 
 
-@pytest.mark.parametrize("name", ["automatic", "exact", "given"])
+@pytest.mark.parametrize("name", ["automatic", "exact", "given", "prior"])
 def test_the_format_is_as_described(name, fitted, contents):
     header, data = take_apart(contents[name])
     X = draw_rows(30, seed=9)
@@ -490,11 +441,11 @@ def test_the_format_is_as_described(name, fitted, contents):
     (ensemble,) = header["ensembles"]
     assert [walk(header, data, ensemble, row) for row in encoded] == pytest.approx(scores, abs=1e-12)
     assert header["columns"]["categories"] == [[1, [0, 1, 2, 3, 4]]]
-    assert_described(header | {"noise": None})
+    assert_described(header)
 
 
-@pytest.mark.parametrize("name", OF_FORMAT_2)
-def test_the_second_format_is_as_described(name, fitted, contents):
+@pytest.mark.parametrize("name", OF_SEVERAL_CLASSES)
+def test_the_format_of_several_classes_is_as_described(name, fitted, contents):
     header, data = take_apart(contents[name])
     model, X = fitted[name], draw_rows(30, seed=9)
     for row, expected in zip(model.model_.encoder.encode(X), model.predict_proba(X), strict=True):
@@ -504,7 +455,7 @@ def test_the_second_format_is_as_described(name, fitted, contents):
     assert_described(header)
 
 
-def test_only_leaves_have_values_in_the_second_format(fitted, contents):
+def test_only_leaves_have_values_where_classes_share_trees(fitted, contents):
     header, _ = take_apart(contents["together"])
     (ensemble,) = header["ensembles"]
     forest = fitted["together"].model_.shared_forests[0]
@@ -618,7 +569,7 @@ def test_errors_say_what_is_not_so(contents):
     assert_refused(lambda one: one["columns"].update(categories=too_many), message)
 
 
-# What only the second format holds
+# Several classes
 
 
 def overwrite(header, data, number, change):
@@ -698,7 +649,7 @@ def test_trees_link_and_noise_must_fit_each_other(contents, fitted):
     header, data = take_apart(contents["together"])
     (ensemble,) = header["ensembles"]
     softmax, clipped = header["link"], {"kind": "clipped", "alpha": 2.0}
-    one_score = {name: number for name, number in ensemble.items() if name != "outputs"}
+    one_score = {**ensemble, "outputs": 1}
     for hostile, message in [
         (change(header, link=clipped), "classes share trees where the link is a softmax"),
         (change(header, ensembles=[{**ensemble, "outputs": 3}]), "there are trees for each class"),
@@ -706,7 +657,7 @@ def test_trees_link_and_noise_must_fit_each_other(contents, fitted):
         (change(header, ensembles=[ensemble, ensemble]), "an ensemble with several outputs is the only one"),
         (change(header, ensembles=[one_score]), "there are trees for each class"),
         (change(header, untwists=True), "there is noise to untwist"),
-        (change(header, near_twins=1), "near_twins is true or false"),
+        (change(header, near_duplicates=1), "near_duplicates is true or false"),
         (change(header, link={**softmax, "alpha": -1.0}), "-1.0 lies in"),
     ]:
         assert_refused(hostile, data, message)
@@ -720,12 +671,13 @@ def test_trees_link_and_noise_must_fit_each_other(contents, fitted):
     assert_refused(change(header, noise=matrix), data, "matrices untwist more than two classes")
 
 
-def test_one_rate_for_all_classes_does_not_untwist_classes_that_share_trees(fitted):
-    model = loads(dumps(fitted["together"]))
-    noise = replace(Untwisting.from_rates((0.1, 0.1)), n_classes=4)
-    model.model_ = replace(model.model_, noise=noise, untwisting=noise)
-    header, data = take_apart(dumps(model))
-    assert_refused(header, data, "classes that share trees are untwisted by matrices")
+def test_pairs_of_rates_do_not_untwist_several_classes(fitted):
+    for n_classes in (2, 4):
+        model = loads(dumps(fitted["together"]))
+        noise = replace(Untwisting.from_rates((0.1, 0.1)), n_classes=n_classes)
+        model.model_ = replace(model.model_, noise=noise, untwisting=noise)
+        header, data = take_apart(dumps(model))
+        assert_refused(header, data, "pairs of rates are the noise of two classes")
 
 
 def test_values_of_leaves_do_not_ask_for_more_memory_than_the_file_has(contents):
@@ -742,17 +694,17 @@ def test_huge_scores_of_classes_that_share_trees_are_refused(contents):
     assert_refused(header, hostile, "scores are finite")
 
 
-# What only the third format holds
+# Noise and sources
 
 
-def test_what_bends_a_clean_posterior_survives_and_files_without_have_none(fitted, contents):
+def test_what_bends_a_clean_posterior_survives_and_known_rates_have_none(fitted, contents):
     before, after = fitted["automatic"].noise_, loads(contents["automatic"]).noise_
     np.testing.assert_array_equal(after.bends, before.bends)
     np.testing.assert_array_equal(after.shortfalls, before.shortfalls)
     assert after.uneven_limit == before.uneven_limit > 0
     assert str(after) == str(before)
-    old = load(FOLDER / "format-1-automatic.untwist").noise_
-    assert (old.bends, old.shortfalls, old.uneven_limit) == (None, None, 0.0)
+    known = loads(contents["given"]).noise_
+    assert (known.bends, known.shortfalls, known.uneven_limit) == (None, None, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -795,15 +747,13 @@ def test_a_fit_by_source_is_saved_and_loaded(classes):
     model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, np.array(classes)[y], source=source)
     content = dumps(model)
     other = loads(content)
-    assert read_version(content) == (4 if len(classes) == 2 else 3)  # Format 4 tells what trees drew.
     assert_same_answers(model, other, X)
     assert dumps(other) == content
     np.testing.assert_array_equal(other.sources_.matrices, model.sources_.matrices)
     if len(classes) == 2:
         np.testing.assert_array_equal(other.alpha_star(X, source), model.alpha_star(X, source))
     without = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, np.array(classes)[y])
-    assert read_version(dumps(without)) == (4 if len(classes) == 2 else 2)
-    assert "sources" not in files.header(dumps(without))
+    assert files.header(dumps(without))["sources"] is None
 
 
 @pytest.mark.parametrize(
@@ -885,11 +835,13 @@ def test_noise_is_that_of_the_classes_of_the_model(contents):
     header, data = take_apart(contents["given"])
     for count in (3, 2**31):
         assert_refused(
-            change(header, noise={**header["noise"], "n_classes": count}), data, "noise is that of the classes"
+            change(header, noise={**header["noise"], "n_classes": count}),
+            data,
+            "pairs of rates are the noise of two classes",
         )
 
 
-# What only the fourth format holds
+# Columns
 
 
 @pytest.mark.parametrize(

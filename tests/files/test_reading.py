@@ -55,7 +55,8 @@ def test_readings_are_of_columns_that_are_there():
 
 
 def read_columns(n_scores=1, **about):
-    about = {"count": 2, "names": None, "categories": []} | about
+    about = {"count": 2, "names": None, "categories": [], "numbers": [], "readings": []} | about
+    about = {"missing": None, "other_names": None, "durations": [], "truths": []} | about
     return reading._read_columns(about, n_scores, None, Arrays().make_reader())
 
 
@@ -92,14 +93,17 @@ def test_what_counts_as_missing_is_a_finite_number():
 
 
 def test_scores_are_counted_by_ensembles_or_by_outputs():
-    assert reading._count_scores([{}]) == 1
-    assert reading._count_scores([{}, {}, {}]) == 3
-    assert reading._count_scores([{"outputs": 3}]) == 3
-    for odd in (2, 2**23 + 1):
-        with pytest.raises(ValueError, match="is no whole number from 3"):
+    one, three = {"outputs": 1}, {"outputs": 3}
+    assert reading._count_scores([one]) == 1
+    assert reading._count_scores([one, one, one]) == 3
+    assert reading._count_scores([three]) == 3
+    for odd in (0, 2**23 + 1):
+        with pytest.raises(ValueError, match="is no whole number from 1"):
             reading._count_scores([{"outputs": odd}])
+    with refuses("two classes have one score"):
+        reading._count_scores([{"outputs": 2}])
     with refuses("an ensemble with several outputs is the only one"):
-        reading._count_scores([{}, {"outputs": 3}])
+        reading._count_scores([one, three])
 
 
 # ---- classes ----
@@ -185,18 +189,6 @@ def test_rows_held_out_are_rows_of_the_training(row):
         reading._read_held_out(about, arrays.make_reader(), 8)
 
 
-def test_a_file_of_a_plain_fit_may_say_where_boosting_began():
-    for settings, choice, expected in [
-        ({}, None, None),
-        ({"init": "zero"}, None, "zero"),
-        ({"init": "prior"}, None, "prior"),
-        ({"init": "prior"}, {}, None),
-    ]:
-        assert reading._read_init({"choice": choice, "settings": settings}) == expected
-    with pytest.raises(ValueError, match="'middle' is none of prior, zero"):
-        reading._read_init({"choice": None, "settings": {"init": "middle"}})
-
-
 def test_a_link_is_known_and_has_an_alpha():
     assert reading._read_link({"kind": "softmax", "alpha": 1e100}).loss.alpha == 1e100
     for odd in (-0.5, above(1e100), {"number": "inf"}):
@@ -268,6 +260,7 @@ GOOD = {
     "rates_pos": [0.2, 0.5 - 2.0**-53],
     "slopes": [2.0, below(1e3)],
     "bends": [-2.0, 0.0],
+    "shortfalls": None,
     "clearest": 0.1,
     "scale": 1.0,
     "offset": -3.0,
@@ -276,7 +269,7 @@ GOOD = {
 
 def check_untwisting(**changes):
     values = {name: np.array(one) if isinstance(one, list) else one for name, one in (GOOD | changes).items()}
-    reading._check_untwisting({name: one for name, one in values.items() if one is not None})
+    reading._check_untwisting(values)
 
 
 def test_noise_of_two_classes_may_lie_on_its_limits():

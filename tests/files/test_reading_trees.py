@@ -50,7 +50,7 @@ def read_chain(depth, n_features=1, categories=None, **changes):
         name: arrays.put(one, kinds.get(name, "<f8")) for name, one in (values | changes).items() if name != "start"
     }
     about |= {"losses": arrays.put([0.5]), "errors": arrays.put([0.25])}
-    about |= {"start": changes["start"]} if "start" in changes else {}
+    about |= {"start": changes.get("start", 0.0), "outputs": 1}
     return reading_trees.read_ensemble(about, arrays.make_reader(), n_features, Schema(categories or {}))
 
 

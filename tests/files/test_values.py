@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers.model_bytes import sign
-from untwist.files.layout import ALIGNMENT, FIRST_VERSION, VERSION, pack, unpack
+from untwist.files.layout import ALIGNMENT, VERSION, pack, unpack
 from untwist.files.values import (
     ArrayReader,
     check_finite,
@@ -153,29 +153,36 @@ def test_arrays_together_are_no_larger_than_the_file():
 @pytest.mark.parametrize("length", range(9))
 def test_a_header_ends_at_a_multiple_of_eight_bytes_whatever_its_length(length):
     header, arrays = {"a": "x" * length}, bytes(range(16))
-    content = pack(header, arrays, VERSION)
+    content = pack(header, arrays)
     assert (len(content) - 32 - 16) % 8 == 0
-    assert len(content) < len(pack({"a": ""}, b"", VERSION)) + 16 + length + ALIGNMENT
+    assert len(content) < len(pack({"a": ""}, b"")) + 16 + length + ALIGNMENT
     found, data = unpack(content)
     assert (found, bytes(data)) == (header, arrays)
 
 
 def test_a_header_holds_nothing_that_json_has_no_word_for():
     with pytest.raises(ValueError, match="JSON"):
-        pack({"a": math.nan}, b"", VERSION)
-    assert pack({"a": [1, "b"]}, b"", VERSION)[24:].startswith(b'{"a":[1,"b"]}')
-    assert pack({}, b"", VERSION)[:16] == b"UNTWIST\0" + struct.pack("<II", VERSION, 0)
+        pack({"a": math.nan}, b"")
+    assert pack({"a": [1, "b"]}, b"")[24:].startswith(b'{"a":[1,"b"]}')
+    assert pack({}, b"")[:16] == b"UNTWIST\0" + struct.pack("<II", VERSION, 0)
 
 
-def test_a_file_of_a_newer_version_is_refused_whatever_it_holds():
-    with pytest.raises(ValueError, match=f"format {VERSION + 1}, known are 1 to {VERSION}"):
-        unpack(pack({}, b"", VERSION + 1))
-    with pytest.raises(ValueError, match="does not make sense"):
-        unpack(pack({}, b"", 0))
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (0, r"format 0, not 300: untwist 0\.2\.0 reads it"),
+        (299, r"untwist 0\.2\.0 reads it"),
+        (301, r"format 301, not 300: untwist 0\.3\.1 and newer read it"),
+        (120_305, r"untwist 12\.3\.5 and newer read it"),
+    ],
+)
+def test_a_file_of_another_format_is_refused_by_who_reads_it_whatever_it_holds(number, words):
+    with pytest.raises(ValueError, match=words):
+        unpack(struct.pack("<8sIIQ", b"UNTWIST\0", number, 0, 2**60) + bytes(40))
 
 
 def test_a_file_of_nothing_but_a_header_is_whole():
-    content = pack({}, b"", FIRST_VERSION)
+    content = pack({}, b"")
     assert unpack(content)[0] == {}
     assert len(unpack(content)[1]) == 0
     with pytest.raises(ValueError, match="ends too early"):
@@ -186,8 +193,8 @@ def test_a_file_of_nothing_but_a_header_is_whole():
 
 @pytest.mark.parametrize("more", [1, 24, 48, 2**63])
 def test_a_header_does_not_reach_beyond_the_file(more):
-    size = len(pack({}, b"", FIRST_VERSION)) - 24 - 32
-    content = struct.pack("<8sIIQ", b"UNTWIST\0", FIRST_VERSION, 0, size + more) + b"{}".ljust(size)
+    size = len(pack({}, b"")) - 24 - 32
+    content = struct.pack("<8sIIQ", b"UNTWIST\0", VERSION, 0, size + more) + b"{}".ljust(size)
     with pytest.raises(ValueError, match="its header is longer than the file"):
         unpack(sign(content))
 

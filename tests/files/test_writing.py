@@ -2,24 +2,17 @@
 
 import json
 import math
-from dataclasses import replace
 from types import SimpleNamespace
-from unittest.mock import sentinel
 
 import numpy as np
 import pytest
 
 from untwist import PILBoostClassifier
 from untwist.checkpoints import Checkpoint, resumed
-from untwist.data.tables import Schema
 from untwist.files import writing
 from untwist.files.values import ArrayReader, read_value
 from untwist.files.writing import list_settings, make_plain
 from untwist.losses import AlphaLoss
-from untwist.noise import Untwisting
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.theory.links import LINKS
-from untwist.theory.several_classes import SoftmaxLink
 
 
 @pytest.mark.parametrize(
@@ -84,63 +77,6 @@ def test_arrays_follow_each_other_each_from_a_multiple_of_eight_bytes():
     reader = ArrayReader(writer.table, memoryview(content))
     for number, array in enumerate(arrays):
         np.testing.assert_array_equal(reader.read(number, array.dtype.type), array.ravel())
-
-
-def make_model(**changes):
-    """Return as much of a fitted model as the version of its file depends on."""
-    parts = {
-        "start": 0.0,
-        "missing": None,
-        "has_twins": False,
-        "init": "prior",
-        "readings": {},
-        "numbers": {},
-        "drawn": None,
-    }
-    parts |= {"choice": False, "noise": None, "sources": None, "link": LINKS["clipped"](AlphaLoss(2.0))} | changes
-    schema = Schema({}, parts["numbers"], parts["readings"], parts["missing"])
-    tried = (SimpleNamespace(drawn=None), SimpleNamespace(drawn=parts["drawn"]))
-    choice = SimpleNamespace(tried=tried, mixture=parts.get("mixture"))
-    return SimpleNamespace(
-        ensembles=(SimpleNamespace(start=0.0), SimpleNamespace(start=parts["start"])),
-        encoder=SimpleNamespace(schema=schema),
-        has_twins=parts["has_twins"],
-        init=parts["init"],
-        choice=choice if parts["choice"] else None,
-        noise=parts["noise"],
-        sources=parts["sources"],
-        link=parts["link"],
-    )
-
-
-STRAIGHT = Untwisting.from_rates((0.1, 0.1))
-MATRIX = MatrixUntwisting.from_matrix(0.7 * np.eye(3) + 0.1)
-
-
-@pytest.mark.parametrize(
-    ("version", "changes"),
-    [
-        (1, {}),
-        (1, {"choice": True}),
-        (1, {"noise": STRAIGHT}),
-        (1, {"noise": SimpleNamespace(bends=np.zeros(1))}),  # It is no noise of two classes.
-        (2, {"link": SoftmaxLink(AlphaLoss(1.0))}),
-        (2, {"choice": True, "mixture": sentinel.mixture}),
-        (2, {"noise": MATRIX}),
-        (3, {"link": LINKS["logit"](AlphaLoss(1.0))}),
-        (3, {"noise": replace(STRAIGHT, bends=np.zeros(1))}),
-        (3, {"sources": sentinel.sources, "noise": MATRIX}),
-        (4, {"numbers": {0: (0.5,)}}),
-        (4, {"choice": True, "drawn": 0.5}),
-        (5, {"readings": {0: "date"}, "numbers": {1: (0.5,)}}),
-        (6, {"missing": 0.0}),
-        (6, {"has_twins": True}),
-        (6, {"init": "init_score"}),
-        (6, {"start": -0.5, "readings": {0: "date"}}),
-    ],
-)
-def test_a_model_is_written_in_the_first_format_that_can_hold_it(version, changes):
-    assert writing._choose_version(make_model(**changes)) == version
 
 
 # ---- checkpoints ----

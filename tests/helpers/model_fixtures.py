@@ -1,6 +1,6 @@
-"""Models and rows for the tests of model files; ``python -m helpers.model_fixtures`` in tests writes the newest anew.
+"""Models and rows for the tests of model files; ``python -m helpers.model_fixtures`` in tests writes their files.
 
-A file of an earlier format is never written again: it must stay readable.
+Once a release has written them they are never written again: every later version must read them.
 """
 
 import json
@@ -45,21 +45,32 @@ def fit_models():
     plain = {"n_estimators": 12, "max_depth": 3, "init": "zero", "categorical_features": [1]}
     plain |= {"random_state": 0, "n_jobs": 1}
     settings = {
-        "automatic": ({"categorical_features": [1], "random_state": 0, "n_jobs": 1}, ["no", "yes"]),
-        "several": ({"alpha": 2.0, **plain}, [1, 2, 5, 9]),
-        "negative": ({"alpha": -2.0, **plain}, [False, True]),
-        "exact": ({"alpha": 4.0, "link": "exact", "early_stopping": True, **plain}, [-1.0, 1.0]),
-        "given": ({"alpha": 1.1, "noise_rates": (0.1, 0.2), "class_weight": {"a": 2.0, "b": 1.0}, **plain}, ["a", "b"]),
+        "automatic": (
+            {"categorical_features": [1], "random_state": 0, "n_jobs": 1},
+            ["no", "yes"],
+            80,
+        ),  # It has many trees.
+        "several": ({"alpha": 2.0, **plain}, [1, 2, 5, 9], 300),
+        "negative": ({"alpha": -2.0, **plain}, [False, True], 300),
+        "exact": ({"alpha": 4.0, "link": "exact", "early_stopping": True, **plain}, [-1.0, 1.0], 300),
+        "given": (
+            {"alpha": 1.1, "noise_rates": (0.1, 0.2), "class_weight": {"a": 2.0, "b": 1.0}, **plain},
+            ["a", "b"],
+            300,
+        ),
     }
     fitted = {
-        name: PILBoostClassifier(**one).fit(X, draw_labels(X, classes)) for name, (one, classes) in settings.items()
+        name: PILBoostClassifier(**one).fit(X[:n_rows], draw_labels(X[:n_rows], classes))
+        for name, (one, classes, n_rows) in settings.items()
     }
-    later = make_models_of_format_4() | make_models_of_format_5() | make_models_of_format_6()
-    return fitted | make_models_of_format_2() | make_models_of_format_3() | later
+    of_columns = make_models_of_odd_columns()
+    return (
+        fitted | make_models_of_several_classes() | make_models_of_sources() | of_columns | make_models_with_a_start()
+    )
 
 
-def make_models_of_format_2():
-    """By name: a model that format 1 cannot hold."""
+def make_models_of_several_classes():
+    """By name: a model whose classes share their trees, or whose labels follow a transition matrix."""
     X = draw_rows()
     plain = {"n_estimators": 3, "max_depth": 3, "init": "zero", "categorical_features": [1]}
     settings = {
@@ -78,8 +89,8 @@ def make_models_of_format_2():
     return models
 
 
-def make_models_of_format_3():
-    """By name: a model that knows the noise of sources, which no earlier format can hold."""
+def make_models_of_sources():
+    """By name: a model that knows the noise of sources."""
     X = draw_rows()
     plain = {"n_estimators": 3, "max_depth": 3, "init": "zero", "categorical_features": [1]}
     given = PILBoostClassifier(1.0, noise_rates=(0.1, 0.2), random_state=0, n_jobs=1, **plain)
@@ -94,8 +105,8 @@ def make_models_of_format_3():
     return models
 
 
-def make_models_of_format_4():
-    """By name: a model with a column that is coded by its labels, which no earlier format can hold."""
+def make_models_of_odd_columns():
+    """By name: a model with a column coded by its labels, and one that reads two columns in ways of their own."""
     X = draw_rows()
     schema = Schema({1: (0, 1, 2, 3, 4)}, {1: (0.25, 0.75, 0.125, 0.5, 0.875, 0.375)})
     by_index = X.copy()
@@ -103,35 +114,24 @@ def make_models_of_format_4():
     plain = {"n_estimators": 3, "max_depth": 3, "init": "zero", "random_state": 0, "n_jobs": 1}
     model = PILBoostClassifier(2.0, **plain).fit(X, draw_labels(by_index, ["no", "yes"]))
     model.model_ = replace(model.model_, encoder=replace(model.model_.encoder, schema=schema))
-    return {"coded": model}
-
-
-def make_models_of_format_5():
-    """By name: a model that reads two of its columns in a way of their own, which no earlier format knows."""
-    X = draw_rows()
-    plain = {
-        "n_estimators": 3,
-        "max_depth": 3,
-        "init": "zero",
-        "random_state": 0,
-        "n_jobs": 1,
-        "categorical_features": [1],
-    }
-    model = PILBoostClassifier(2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]))
+    other = PILBoostClassifier(2.0, categorical_features=[1], **plain).fit(
+        by_index, draw_labels(by_index, ["no", "yes"])
+    )
     readings = {0: Reading(decimal=","), 2: Reading(order="month")}
-    schema = replace(model.model_.encoder.schema, readings=readings)
-    model.model_ = replace(model.model_, encoder=replace(model.model_.encoder, schema=schema))
-    return {"readings": model}
+    schema = replace(other.model_.encoder.schema, readings=readings, missing=-999.0)
+    other.model_ = replace(other.model_, encoder=replace(other.model_.encoder, schema=schema))
+    return {"coded": model, "readings": other}
 
 
-def make_models_of_format_6():
-    """By name: a model whose rounds begin at the base rate, which no earlier format knows."""
+def make_models_with_a_start():
+    """By name: a model whose rounds begin at the base rate, or at scores of one's own."""
     X = draw_rows()
     plain = {"n_estimators": 3, "max_depth": 3, "random_state": 0, "n_jobs": 1, "categorical_features": [1]}
     weight = 1.0 + (X[:, 2] > 0)
     return {
         "prior": PILBoostClassifier(2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]), weight),
         "priors": PILBoostClassifier(1.1, **plain).fit(X, draw_labels(X, [1, 2, 5]), weight),
+        "scores": PILBoostClassifier(2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]), init_score=X[:, 2]),
     }
 
 
@@ -159,7 +159,7 @@ def draw_noise_by_source(names, untwisting, seed=0):
 
 if __name__ == "__main__":
     expected = {}
-    for name, model in make_models_of_format_6().items():
+    for name, model in fit_models().items():
         path = FOLDER / f"format-{files.VERSION}-{name}.untwist"
         files.save(model, path)
         proba = model.predict_proba(draw_rows(20, seed=7))

@@ -15,8 +15,6 @@ from untwist.classifier import PILBoostClassifier, list_parameters
 from untwist.data.targets import know_rows
 from untwist.model import FittedModel
 from untwist.settings import N_FOLDS, Settings, resolve
-from untwist.theory.links import LogitLink
-from untwist.theory.several_classes import SoftmaxLink
 from untwist.training_data import SourceColumns, TrainingData
 
 __all__ = ["collect_again", "train_chosen_candidate", "train_on_numbers"]
@@ -126,8 +124,6 @@ def _train(
     """Train the candidate that a model has chosen."""
     choice = model.model_.choice
     assert choice is not None  # A model that can be audited has chosen by folds.
-    if not isinstance(model.model_.link, (LogitLink, SoftmaxLink)):  # An older untwist may have mixed no families.
-        settings = replace(settings, families="boosted")
     with know_rows():
         data = TrainingData.collect(settings, X, labels, weight, sources=sources)
     fit = Search(replace(data, settings=settings.narrow_to(choice.best))).run()

@@ -19,41 +19,20 @@ from untwist.boosting.forest import Forest
 __all__ = [
     "ALIGNMENT",
     "ARRAY_TYPES",
-    "FIFTH_VERSION",
-    "FIRST_VERSION",
     "FOREST_ARRAYS",
-    "FOURTH_VERSION",
     "LABEL_TYPES",
     "MAGIC",
     "MATRIX_ARRAYS",
     "MOST_SOURCE_LETTERS",
-    "SECOND_VERSION",
     "SOURCE_ARRAYS",
-    "THIRD_VERSION",
-    "UNTWISTING_ADDITIONS",
     "UNTWISTING_ARRAYS",
     "VERSION",
     "pack",
     "unpack",
 ]
 
-VERSION = 6
-"""The newest version of the format, for rounds that begin at another score than 0."""
-
-#: The version for columns of dates and others that are read as numbers.
-FIFTH_VERSION = 5
-
-#: The version for columns coded by their labels and for choices that tell what trees drew.
-FOURTH_VERSION = 4
-
-#: The version for models that know the noise of sources or clean posteriors with bends.
-THIRD_VERSION = 3
-
-#: The version for leaves with a value per class and for transition matrices.
-SECOND_VERSION = 2
-
-#: The version for all other models: whatever it can hold is written in it, so that an older untwist can read it.
-FIRST_VERSION = 1
+VERSION = 300
+"""The number of the format: the untwist that first wrote it, 0.3.0, as 10000 major + 100 minor + patch."""
 
 #: What every model file begins with.
 MAGIC = b"UNTWIST\0"
@@ -78,9 +57,6 @@ FOREST_ARRAYS = tuple(field.name for field in fields(Forest) if field.name != "n
 
 #: The arrays of an `Untwisting`; its other fields are in the header.
 UNTWISTING_ARRAYS = ("weights", "rates_neg", "rates_pos", "slopes", "bends", "shortfalls")
-
-#: The fields of an `Untwisting` that older versions do not know; a file leaves them out where they have their defaults.
-UNTWISTING_ADDITIONS = ("bends", "shortfalls", "uneven_limit")
 
 #: The arrays of a `MatrixUntwisting` and their axes: matrices (m), classes (k), the two ends of an interval (2).
 MATRIX_ARRAYS = {
@@ -108,7 +84,7 @@ SOURCE_ARRAYS = {
 MOST_SOURCE_LETTERS = 1 << 24
 
 
-def pack(header: dict[str, Any], arrays: bytes, version: int) -> bytes:
+def pack(header: dict[str, Any], arrays: bytes) -> bytes:
     """Return the bytes of a file.
 
     Parameters
@@ -117,8 +93,6 @@ def pack(header: dict[str, Any], arrays: bytes, version: int) -> bytes:
         What JSON can hold.
     arrays : bytes
         The arrays one after the other, aligned.
-    version : int
-        The version of the format.
 
     Returns
     -------
@@ -127,7 +101,7 @@ def pack(header: dict[str, Any], arrays: bytes, version: int) -> bytes:
     """
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
     text += b" " * (-(PREFIX.size + len(text)) % ALIGNMENT)
-    content = PREFIX.pack(MAGIC, version, 0, len(text)) + text + arrays
+    content = PREFIX.pack(MAGIC, VERSION, 0, len(text)) + text + arrays
     return content + hashlib.sha256(content).digest()
 
 
@@ -156,13 +130,12 @@ def unpack(content: bytes) -> tuple[dict[str, Any], memoryview]:
     if len(content) < PREFIX.size + CHECKSUM_BYTES:
         raise ValueError("this model file is damaged: it ends too early")
     _, version, _, header_size = PREFIX.unpack_from(content)
-    if version > VERSION:
-        known = f"known are {FIRST_VERSION} to {VERSION}"
-        raise ValueError(f"this model file is of a newer untwist (format {version}, {known}): update")
+    if version != VERSION:
+        raise ValueError(f"this model file has format {version}, not {VERSION}: {_find_reader(version)}")
     body = memoryview(content)[:-CHECKSUM_BYTES]
     if hashlib.sha256(body).digest() != content[-CHECKSUM_BYTES:]:
         raise ValueError("this model file is damaged: its checksum is not that of its contents")
-    if version < FIRST_VERSION or header_size > len(body) - PREFIX.size:
+    if header_size > len(body) - PREFIX.size:
         raise ValueError("this model file does not make sense (its header is longer than the file)")
     header_end = PREFIX.size + header_size
     try:
@@ -172,6 +145,14 @@ def unpack(content: bytes) -> tuple[dict[str, Any], memoryview]:
     if not isinstance(header, dict):
         raise ValueError("this model file does not make sense (its header is no object)")
     return header, body[header_end:]
+
+
+def _find_reader(version: int) -> str:
+    """Say which untwist reads a file of another format."""
+    if version < VERSION:
+        return "untwist 0.2.0 reads it; train the model again for this one"
+    major, minor, patch = version // 10_000, version // 100 % 100, version % 100
+    return f"untwist {major}.{minor}.{patch} and newer read it"
 
 
 def _refuse_constant(word: str) -> float:

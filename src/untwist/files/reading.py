@@ -25,7 +25,6 @@ from untwist.files.layout import (
     MATRIX_ARRAYS,
     MOST_SOURCE_LETTERS,
     SOURCE_ARRAYS,
-    UNTWISTING_ADDITIONS,
     UNTWISTING_ARRAYS,
     unpack,
 )
@@ -177,10 +176,8 @@ def _read_classifier(about: Any, arrays: ArrayReader) -> PILBoostClassifier:
     known = PILBoostClassifier().get_params(deep=False)
     settings = {name: read_value(value) for name, value in about["settings"].items() if name in known}
     settings |= {"estimator": None, "loss": None, "callbacks": None}
-    # Files that do not tell it are from before rounds of given settings could begin anywhere else.
-    settings.setdefault("init", "zero" if about["choice"] is None else "prior")
     # The link of a model that was chosen by folds may be another one than the settings ask for.
-    settings["link"] = read_one_of(settings.get("link", about["link"]["kind"]), LINKS)
+    settings["link"] = read_one_of(settings["link"], LINKS)
     growing_forests = [name for name, engine in ENGINES.items() if engine.grows_forests]
     engine = settings.get("engine", "auto")
     require(engine in ["auto", *growing_forests], f"the engine {engine!r:.50} is registered here and grows forests")
@@ -198,8 +195,8 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
     classes = _read_classes(about["classes"], n_scores)
     noise = _read_noise(about["noise"], arrays, len(classes))
     untwisting = _find_untwisting(about["untwists"], noise)
-    has_twins = about.get("near_twins", False)
-    require(isinstance(has_twins, bool), "near_twins is true or false")
+    has_twins = about["near_duplicates"]
+    require(isinstance(has_twins, bool), "near_duplicates is true or false")
     n_rows = read_whole(about["rows"], 0)
     validation_rows, validation_shares = _read_held_out(about["held_out"], arrays, n_rows)
     model = FittedModel(
@@ -218,15 +215,13 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
         untwisting=untwisting,
         validation_rows=validation_rows,
         validation_shares=validation_shares,
-        sources=_read_sources(about["sources"], arrays, len(classes), untwisting) if "sources" in about else None,
-        init=_read_init(about),
+        sources=None if about["sources"] is None else _read_sources(about["sources"], arrays, len(classes), untwisting),
+        init=None if about["init"] is None else read_one_of(about["init"], ("prior", "zero", GIVEN_SCORES)),
         has_twins=has_twins,
     )
     require(n_scores == len(model.positive_classes), "there are trees for each class")
     is_shared = n_scores > len(model.ensembles)
     require(isinstance(model.link, SoftmaxLink) == is_shared, "classes share trees where the link is a softmax")
-    is_known = not (is_shared and isinstance(model.untwisting, Untwisting))
-    require(is_known, "classes that share trees are untwisted by matrices")
     _check_alpha(model)
     return model
 
@@ -239,21 +234,12 @@ def _check_alpha(model: FittedModel) -> None:
     require(model.link.loss.alpha in expected, "the link is that of alpha")
 
 
-def _read_init(about: Any) -> str | None:
-    """Return where boosting began; older files do not say, and folds have it in their trees."""
-    if about.get("given_scores", False):
-        return GIVEN_SCORES
-    if about["choice"] is not None or "init" not in about["settings"]:
-        return None
-    return read_one_of(read_value(about["settings"]["init"]), ("prior", "zero"))
-
-
 def _count_scores(about: Any) -> int:
     """Return how many scores a row has: one from each ensemble, or several from a single one."""
-    if len(about) == 1 and "outputs" in about[0]:
-        return read_whole(about[0]["outputs"], 3, MOST_COLUMNS)
-    require(not any("outputs" in one for one in about), "an ensemble with several outputs is the only one")
-    return len(about)
+    n_outputs = [read_whole(one["outputs"], 1, MOST_COLUMNS) for one in about]
+    require(2 not in n_outputs, "two classes have one score")
+    require(len(about) == 1 or max(n_outputs) == 1, "an ensemble with several outputs is the only one")
+    return max(len(about), *n_outputs)
 
 
 def _read_columns(about: Any, n_scores: int, accepted: AcceptedTables, arrays: ArrayReader) -> TableEncoder:
@@ -264,11 +250,13 @@ def _read_columns(about: Any, n_scores: int, accepted: AcceptedTables, arrays: A
         require(len(names) == n_features, "there is a name for each column")
         feature_names = np.array(names, dtype=object)
     categories = _read_categories(about["categories"], n_features)
-    numbers = _read_numbers(about.get("numbers", []), categories, arrays)
-    readings = _read_readings(about.get("readings", []), categories, n_features)
-    missing = read_number(about["missing"], low=-LARGEST_NUMBER, high=LARGEST_NUMBER) if "missing" in about else None
-    durations = _read_places(about.get("durations", []), n_features)
-    truths = _read_places(about["truths"], n_features) if "truths" in about else None
+    numbers = _read_numbers(about["numbers"], categories, arrays)
+    readings = _read_readings(about["readings"], categories, n_features)
+    missing = about["missing"]
+    if missing is not None:
+        missing = read_number(missing, low=-LARGEST_NUMBER, high=LARGEST_NUMBER)
+    durations = _read_places(about["durations"], n_features)
+    truths = None if about["truths"] is None else _read_places(about["truths"], n_features)
     schema = Schema(categories, numbers, readings, missing, durations, truths)
     kinds: list[Collection[int]] = [durations, truths or set(), schema.dates, categories.keys()]
     require(sum(map(len, kinds)) == len(set().union(*kinds)), "a column holds one kind of values")
@@ -277,7 +265,7 @@ def _read_columns(about: Any, n_scores: int, accepted: AcceptedTables, arrays: A
         most <= KNOWN_CATEGORIES, f"a column that is not coded by its labels has at most {KNOWN_CATEGORIES} categories"
     )
     other_names = None
-    if about.get("other_names") is not None:
+    if about["other_names"] is not None:
         other_names = tuple(read_texts(about["other_names"]))
         require(len(other_names) == n_features and feature_names is None, "there is one name for each column")
     return TableEncoder(n_features, feature_names, schema, accepted, other_names)
@@ -388,14 +376,16 @@ def _read_held_out(about: Any, arrays: ArrayReader, n_rows: int) -> tuple[NDArra
 def _read_choice(about: Any) -> Choice:
     pairs = dict(about["pairs"])
     tried = tuple(_read_record(one, Candidate) for one in pairs["tried"]["tuple"])
-    mixture = None if pairs.get("mixture") is None else _read_record(pairs["mixture"], Mixture)
+    mixture = None if pairs["mixture"] is None else _read_record(pairs["mixture"], Mixture)
     return Choice(_read_record(pairs["best"], Candidate), tried, mixture)
 
 
 def _read_record(about: Any, kind: type[Record]) -> Record:
-    """Return a record of numbers, some of which are whole."""
+    """Return a record of numbers, some of which are whole; only what trees drew may be unknown."""
     values: dict[str, Any] = {
-        name: read_whole(value, 0) if name in WHOLE_NUMBERS else read_number(value) for name, value in about["pairs"]
+        name: read_whole(value, 0) if name in WHOLE_NUMBERS else read_number(value)
+        for name, value in about["pairs"]
+        if (name, value) != ("drawn", None)
     }
     return kind(**values)
 
@@ -406,15 +396,16 @@ def _read_noise(about: Any, arrays: ArrayReader, n_classes: int) -> NoiseEstimat
     if about["kind"] == "MatrixUntwisting":
         return _read_matrices(about, arrays, n_classes)
     kind = NOISE_KINDS[about["kind"]]
-    names = [field.name for field in fields(kind) if field.name in about or field.name not in UNTWISTING_ADDITIONS]
-    values = {name: _read_noise_field(name, about[name], arrays) for name in names}
+    values = {field.name: _read_noise_field(field.name, about[field.name], arrays) for field in fields(kind)}
     if kind is Untwisting:
         _check_untwisting(values)
-        require(values["n_classes"] == n_classes, "noise is that of the classes of the model")
+        require(values["n_classes"] == n_classes == 2, "pairs of rates are the noise of two classes")
     return kind(**values)
 
 
 def _read_noise_field(name: str, plain: Any, arrays: ArrayReader) -> Any:
+    if name in ("bends", "shortfalls") and plain is None:  # Rates that are known have none.
+        return None
     if name in UNTWISTING_ARRAYS:
         return check_finite(arrays.read(plain), low=-math.inf if name == "bends" else 0.0)
     if name.startswith("interval"):
@@ -434,7 +425,7 @@ def _read_interval(plain: Any) -> tuple[float, float]:
 
 
 def _check_untwisting(values: dict[str, Any]) -> None:
-    sizes = {len(values[name]) for name in UNTWISTING_ARRAYS if name in values}
+    sizes = {len(values[name]) for name in UNTWISTING_ARRAYS if values[name] is not None}
     require(len(sizes) == 1 and 1 <= sizes.pop() <= MOST_RATES, "there is a weight per pair of rates")
     require(bool(np.all(values["weights"] > 0)), "weights of rates are positive")
     require(bool(abs(values["weights"].sum() - 1.0) < ROUNDING), "weights of rates sum to one")
@@ -444,7 +435,7 @@ def _check_untwisting(values: dict[str, Any]) -> None:
     require(math.isfinite(values["scale"]) and math.isfinite(values["offset"]), "the calibration is finite")
     require(abs(values["offset"]) < LARGEST_OFFSET, f"the offset of the calibration is below {LARGEST_OFFSET}")
     require(bool(np.all(values["slopes"] < LARGEST_SLOPE)), f"slopes are below {LARGEST_SLOPE}")
-    is_rising = bool(np.all(np.abs(values.get("bends", 0.0)) <= values["slopes"]))
+    is_rising = values["bends"] is None or bool(np.all(np.abs(values["bends"]) <= values["slopes"]))
     require(is_rising, "clean posteriors rise: bends are no larger than slopes")
     require(values["scale"] < LARGEST_SCALE, f"the scale of the calibration is below {LARGEST_SCALE}")
 

@@ -58,7 +58,7 @@ def read_ensemble(about: Any, arrays: ArrayReader, n_features: int, schema: Sche
     by_name = {name: arrays.read(about[name], FOREST_TYPES.get(name, np.float64)) for name in FOREST_ARRAYS}
     for name in ("edge", "leverage", "value", "gain"):
         check_finite(by_name[name], low=0.0 if name == "gain" else -np.inf)
-    if "outputs" in about:
+    if about["outputs"] > 1:
         n_trees = len(by_name["edge"])
         by_name["value"] = _spread_leaves(by_name["value"], by_name["feature"], n_trees, about["outputs"])
     forest = Forest(**by_name, n_features=n_features)
@@ -69,7 +69,7 @@ def read_ensemble(about: Any, arrays: ArrayReader, n_features: int, schema: Sche
     (forest if n_features <= len(forest.feature) else forest.narrow).prepared  # noqa: B018
     _check_splits(forest, schema)
     require(_find_depth(forest) <= DEEPEST, f"trees are no deeper than {DEEPEST}")
-    start = read_number(about.get("start", 0.0), low=-LARGEST_SCORE, high=LARGEST_SCORE)
+    start = read_number(about["start"], low=-LARGEST_SCORE, high=LARGEST_SCORE)
     require(start == 0.0 or forest.n_outputs == 1, "classes that share trees have their start in the first one")
     ensemble = Ensemble.from_forest(forest, arrays.read(about["losses"]), arrays.read(about["errors"]), start)
     _check_steps(forest)

@@ -18,26 +18,19 @@ from untwist.data.encoding import TableEncoder
 from untwist.files.layout import (
     ALIGNMENT,
     ARRAY_TYPES,
-    FIFTH_VERSION,
-    FIRST_VERSION,
     FOREST_ARRAYS,
-    FOURTH_VERSION,
     LABEL_TYPES,
     MATRIX_ARRAYS,
     MOST_SOURCE_LETTERS,
-    SECOND_VERSION,
     SOURCE_ARRAYS,
-    THIRD_VERSION,
-    UNTWISTING_ADDITIONS,
     UNTWISTING_ARRAYS,
-    VERSION,
     pack,
 )
 from untwist.files.whole_files import write_whole
-from untwist.model import GIVEN_SCORES, Choice, FittedModel
+from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import NoiseEstimate
 from untwist.noise.sources import NoiseBySource
-from untwist.theory.links import Link, LogitLink, find_link_name
+from untwist.theory.links import Link, find_link_name
 from untwist.theory.losses import AlphaLoss, is_alpha_loss
 from untwist.theory.several_classes import SoftmaxLink
 
@@ -89,26 +82,7 @@ def dumps(model: PILBoostClassifier) -> bytes:
         **_describe_model(fitted, arrays),
         "arrays": arrays.table,
     }
-    return pack(header, b"".join(arrays.parts), _choose_version(fitted))
-
-
-def _choose_version(model: FittedModel) -> int:
-    """Return the first version of the format that can hold a model."""
-    has_start = any(ensemble.start for ensemble in model.ensembles)
-    tells_more = model.has_twins or model.init == GIVEN_SCORES
-    if has_start or tells_more or model.encoder.schema.missing is not None:
-        return VERSION
-    if model.encoder.schema.readings:
-        return FIFTH_VERSION
-    tells_draws = model.choice is not None and any(one.drawn is not None for one in model.choice.tried)
-    if model.encoder.schema.numbers or tells_draws:
-        return FOURTH_VERSION
-    has_bends = isinstance(model.noise, Untwisting) and model.noise.bends is not None
-    if model.sources is not None or has_bends or isinstance(model.link, LogitLink):
-        return THIRD_VERSION
-    is_shared = isinstance(model.link, SoftmaxLink)
-    is_mixed = model.choice is not None and model.choice.mixture is not None
-    return SECOND_VERSION if is_shared or is_mixed or isinstance(model.noise, MatrixUntwisting) else FIRST_VERSION
+    return pack(header, b"".join(arrays.parts))
 
 
 def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
@@ -177,20 +151,14 @@ def _describe_model(model: FittedModel, arrays: _ArrayWriter) -> dict[str, Any]:
         "untwists": model.untwists,
         "held_out": [arrays.add(model.validation_rows.astype("<i8")), arrays.add(model.validation_shares)],
         "ensembles": [_describe_ensemble(ensemble, arrays) for ensemble in model.ensembles],
-        **({} if model.sources is None else {"sources": _describe_sources(model.sources, arrays)}),
-        **({"near_twins": True} if model.has_twins else {}),
-        **({"given_scores": True} if model.init == GIVEN_SCORES else {}),
+        "sources": None if model.sources is None else _describe_sources(model.sources, arrays),
+        "near_duplicates": model.has_twins,
+        "init": model.init,
     }
 
 
 def _describe_choice(choice: Choice) -> Any:
-    values = asdict(choice)
-    if choice.mixture is None:  # Format 1 knows none.
-        del values["mixture"]
-    for candidate in (values["best"], *values["tried"]):
-        if candidate["drawn"] is None:  # Formats before 4 know nothing of it.
-            del candidate["drawn"]
-    return make_plain("choice_", values)
+    return make_plain("choice_", asdict(choice))
 
 
 def _describe_columns(encoder: TableEncoder, arrays: _ArrayWriter) -> dict[str, Any]:
@@ -202,12 +170,12 @@ def _describe_columns(encoder: TableEncoder, arrays: _ArrayWriter) -> dict[str, 
         "count": encoder.n_features,
         "names": None if names is None else [str(name) for name in names],
         "categories": [[column, make_plain("a category", list(known))] for column, known in categories],
-        **({"numbers": numbers} if numbers else {}),
-        **({"readings": readings} if readings else {}),
-        **({} if encoder.schema.missing is None else {"missing": encoder.schema.missing}),
-        **({} if encoder.other_names is None else {"other_names": list(encoder.other_names)}),
-        **({"durations": sorted(encoder.schema.durations)} if encoder.schema.durations else {}),
-        **({} if encoder.schema.truths is None else {"truths": sorted(encoder.schema.truths)}),
+        "numbers": numbers,
+        "readings": readings,
+        "missing": encoder.schema.missing,
+        "other_names": None if encoder.other_names is None else list(encoder.other_names),
+        "durations": sorted(encoder.schema.durations),
+        "truths": None if encoder.schema.truths is None else sorted(encoder.schema.truths),
     }
 
 
@@ -225,11 +193,8 @@ def _describe_noise(noise: NoiseEstimate | MatrixUntwisting | None, arrays: _Arr
     in_arrays = MATRIX_ARRAYS if isinstance(noise, MatrixUntwisting) else UNTWISTING_ARRAYS
     for field in fields(noise):
         value = getattr(noise, field.name)
-        if value is None or (
-            field.name in UNTWISTING_ADDITIONS and isinstance(value, float) and value == field.default
-        ):
-            continue
-        header[field.name] = arrays.add(value) if field.name in in_arrays else make_plain(field.name, value)
+        is_array = field.name in in_arrays and value is not None
+        header[field.name] = arrays.add(value) if is_array else make_plain(field.name, value)
     return header
 
 
@@ -255,8 +220,7 @@ def _describe_ensemble(ensemble: Ensemble, arrays: _ArrayWriter) -> dict[str, An
         values["value"] = forest.value[forest.feature < 0]
     header: dict[str, Any] = {name: arrays.add(array) for name, array in values.items()}
     header |= {"losses": arrays.add(ensemble.losses), "errors": arrays.add(ensemble.errors)}
-    header |= {"outputs": forest.n_outputs} if forest.n_outputs > 1 else {}
-    return header | ({"start": _make_number(ensemble.start)} if ensemble.start else {})
+    return header | {"outputs": forest.n_outputs, "start": _make_number(ensemble.start)}
 
 
 def _describe_names(what: str, names: NDArray[Any]) -> dict[str, Any]:

@@ -599,9 +599,6 @@ def untwist_log_odds(log_odds: Array, grid: Array, clearest: float) -> Array:
         Log-odds of the twisted posterior.
     grid : ndarray of shape (2, n_pairs)
         The pairs (rate_neg, rate_pos).
-    share, interval : float and tuple of float
-        The share of all labels that are wrong, and its interval; where only rates are known, that of classes that are
-        equally frequent.
     clearest : float
         How close to 0 and 1 the clean posterior may come at a plateau; where a rate is 0 there is none.
 
