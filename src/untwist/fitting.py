@@ -193,9 +193,7 @@ def _keep_rounds(ensembles: list[Ensemble], count: int, earlier: list[Ensemble] 
     return [one.keep_first(min(own, len(one))) for one, own in zip(ensembles, kept, strict=True)]
 
 
-def _make_measurer(
-    data: TrainingData, make_posterior: Callable[[], Posterior], link: Link
-) -> Measurer | None:
+def _make_measurer(data: TrainingData, make_posterior: Callable[[], Posterior], link: Link) -> Measurer | None:
     """Return what measures rows after each round, where something is to be measured."""
     settings = data.settings
     rows = {}

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from untwist.arguments import Array
 from untwist.boosting.ensemble import Ensemble
@@ -560,9 +559,7 @@ class FittedModel:
         index = unknown if source is None else look_up_sources(source, self.sources.names, len(clean))
         return self.sources.noisy(clean, index)
 
-    def estimate_noise(
-        self, known: tuple[float, float] | Array | None = None, workers: Workers = solo
-    ) -> NoiseModel:
+    def estimate_noise(self, known: tuple[float, float] | Array | None = None, workers: Workers = solo) -> NoiseModel:
         """Return the noise that out-of-fold posteriors of all workers show.
 
         Parameters
@@ -577,7 +574,7 @@ class FittedModel:
         unseen = self.out_of_fold
         groups = [] if unseen.groups is None else [unseen.hash_groups(workers.rank)]
         scores = unseen.scores[:, 0] if len(self.classes) == 2 else unseen.scores
-        columns = self.unweigh(self.posterior.twisted(scores)).T
+        columns = self.posterior.twisted_of_labels(scores).T
         labels, weight, *others = _gather_sorted(workers, unseen.labels, unseen.weight, *columns, *groups)
         posterior, groups = np.column_stack(others[: len(columns)]), others[len(columns) :]
         cases = find_rows_per_case(posterior, labels, weight, *groups)

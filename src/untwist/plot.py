@@ -169,7 +169,7 @@ def plot_transition_matrix(model: Any, ax: Axes | None = None) -> Axes:
     is_long = max(map(len, names)) > 6
     ax.set_xticks(across, names, rotation=45 if is_long else 0, ha="right" if is_long else "center")
     ax.set_yticks(across, names)
-    ax.set(xlabel="label", ylabel="true class", title=title)
+    ax.set(xlabel="label", ylabel="true class", title=_name_noise(noise))
     return ax
 
 

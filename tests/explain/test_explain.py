@@ -8,13 +8,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence, permutation_importance
+from untwist.noise.matrix import MatrixUntwisting
 
 from helpers.zoo import MODELS, compute_boosted_scores, fit_model
 from untwist import PILBoostClassifier, explain
 from untwist.boosting.ensemble import Ensemble
 from untwist.explain import shap_trees, shap_values, shapley, tree_explainer
 from untwist.export import numbers
-from untwist.noise.matrix import MatrixUntwisting
 
 ROUNDING = 1e-10
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logit, ndtri
+from scipy.special import ndtri
 
 from untwist.arguments import Array
 from untwist.audit.comparison import Peer

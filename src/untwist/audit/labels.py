@@ -510,7 +510,7 @@ class LabelAudit:
         if len(self.classes) != 2:
             raise ValueError(f"alpha_star is for two classes, and there are {len(self.classes)}")
         clean = self.clean
-        twisted = self.posterior if self.by_source is None else self.by_source.twist(clean, self.source_indices)
+        twisted = self.posterior if self.by_source is None else self.by_source.noisy(clean, self.source_indices)
         return twists.alpha_star(clean[:, 1], twisted[:, 1])
 
     # ---- which rows to look at ----

@@ -256,7 +256,7 @@ class ScoreFormula:
         return decision, score.define("posterior", _write_within(posterior, self.link.floor))
 
     def _write_untwisted(self, odds: Term) -> Term:
-        """Write `TwoClassNoise.clean_log_odds`: linear between the points of the table, with slope 1 beyond its ends."""
+        """Write `TwoClassNoise.clean_log_odds`: linear between the points of the table, with slope 1 beyond them."""
         write = odds.writer.write
         define = odds.define
         odds = define("twisted", odds)
@@ -404,7 +404,8 @@ class MatrixFormula:
     def _write_component(self, twisted: Term, matrix: Array, slope: Array, offset: Array) -> Term:
         """Write `untwist_by_matrix`."""
         write = twisted.writer.write
-        plain = twisted.define("plain", write("max", twisted @ np.linalg.inv(matrix), self.noise.least))
+        inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+        plain = twisted.define("plain", write("max", twisted @ inverse, self.noise.least))
         log_plain = write("log", plain) - write("log", write("total", plain))
         return _write_softmax(log_plain * slope + offset)
 

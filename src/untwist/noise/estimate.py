@@ -37,6 +37,7 @@ class RateWeights:
     chance_of_noise: float
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class NoiseEstimate(ABC):
     """How noisy labels are: the share of each true class that bears another label.
 
@@ -130,15 +131,12 @@ class RatesEstimate(NoiseEstimate):
         The estimated share of the negatives and of the positives.
     interval_neg, interval_pos : tuple of float
         Intervals of these shares, with a confidence of 95 %.
-    found : bool
-        Whether there is evidence of noise.
     """
 
     rate_neg: float
     rate_pos: float
     interval_neg: tuple[float, float]
     interval_pos: tuple[float, float]
-    found: bool
 
     def __str__(self) -> str:
         if not self.found:
@@ -175,7 +173,9 @@ class RatesEstimate(NoiseEstimate):
         """
         if self.found:
             rates = zip(np.asarray(classes).tolist(), self.list_class_shares(), strict=True)
-            parts = [f"of what is truly {name} {rate:.1%} ({low:.1%} to {high:.1%})" for name, (rate, low, high) in rates]
+            parts = [
+                f"of what is truly {name} {rate:.1%} ({low:.1%} to {high:.1%})" for name, (rate, low, high) in rates
+            ]
             return f"wrong labels{self._source}: {', '.join(parts)}"
         low = min(self.interval_neg[0], self.interval_pos[0])
         high = max(self.interval_neg[1], self.interval_pos[1])

@@ -62,6 +62,7 @@ class NoiseFormula:
     least: float = 0.0
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class NoiseModel(NoiseEstimate):
     """What is believed of the noise: how noisy labels are, and what takes the twisted posterior to the clean one.
 
@@ -71,8 +72,6 @@ class NoiseModel(NoiseEstimate):
         How likely each component is; the sum is 1.
     evidence : float
         The log-likelihood that noise explains, in nats, negative where no noise explains more; NaN where it was given.
-    found : bool
-        Whether there is evidence of noise.
     share : float
         The share of all labels that are wrong; where only rates or a matrix are known, if classes are equally frequent.
     interval : tuple of float
@@ -222,7 +221,7 @@ class NoiseModel(NoiseEstimate):
         ndarray of shape (n_rows, n_classes)
             Each row sums to 1.
         """
-        return np.asarray(np.einsum("nj,jk->nk", clean, self.matrix))
+        return np.column_stack([(clean * of_label).sum(axis=1) for of_label in self.matrix.T])
 
     @abstractmethod
     def probability_wrong(self, posterior: ArrayLike, labels: ArrayLike) -> Array:

@@ -92,6 +92,24 @@ class Posterior:
         """
         return self._normalise(self.link.inverse(scores), scores)
 
+    def twisted_of_labels(self, scores: Array) -> Array:
+        """Return the twisted posterior of every class without the weights of classes.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Scores of the boosted model.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Each row sums to 1.
+        """
+        if scores.ndim == 2:
+            return self.unweigh(self.twisted(scores))
+        positive = expit(self._find_log_odds(scores) - self.shift)
+        return np.column_stack([1.0 - positive, positive])
+
     def unweigh(self, posterior: Array) -> Array:
         """Return posteriors of weighted classes as they are without the weights.
 
@@ -127,10 +145,9 @@ class Posterior:
         if self.noise is None:
             return -scores if turns_labels_over(self.link) else scores
         if scores.ndim == 1:
-            within = np.clip(self.link.inverse(scores), self.floor, 1.0 - self.floor)
             tie_break = TIE_BREAK * scores / (1.0 + np.abs(scores))
-            return self.noise.clean_log_odds(logit(within) + tie_break - self.shift) + self.shift
-        clean = self.noise.clean(self.unweigh(self.twisted(scores)))
+            return self.noise.clean_log_odds(self._find_log_odds(scores) + tie_break - self.shift) + self.shift
+        clean = self.noise.clean(self.twisted_of_labels(scores))
         weights = np.where(self.class_weights > 0, self.class_weights, 1.0)
         weighted = np.log(np.maximum(clean, np.finfo(float).tiny)) + np.log(weights)
         return np.asarray(weighted - np.logaddexp.reduce(weighted, axis=1)[:, None])
@@ -167,6 +184,10 @@ class Posterior:
             One index per row.
         """
         return decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0).astype(np.intp)
+
+    def _find_log_odds(self, scores: Array) -> Array:
+        """Return the log-odds of the twisted posterior of two classes."""
+        return np.asarray(logit(np.clip(self.link.inverse(scores), self.floor, 1.0 - self.floor)))
 
     def _normalise(self, posterior: Array, scores: Array) -> Array:
         """Return a column per class that sum to one; classes beyond two come each against the rest."""

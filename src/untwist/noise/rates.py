@@ -193,8 +193,8 @@ def estimate_rates(
 
 def _add_share(noise: TwoClassNoise, p: Array, labels: NDArray[Any], weight: Array) -> TwoClassNoise:
     """Return the noise with the share of these labels that are wrong."""
-    share, *interval = noise.share_wrong(np.column_stack([1.0 - p, p]), labels, weight)
-    return replace(noise, share=share, interval=tuple(interval))
+    share, low, high = noise.share_wrong(np.column_stack([1.0 - p, p]), labels, weight)
+    return replace(noise, share=share, interval=(low, high))
 
 
 def _check_rows(

@@ -53,8 +53,6 @@ class SeveralClassesNoise(NoiseModel):
 
     Attributes
     ----------
-    weights : ndarray of shape (n_components,)
-        How likely each component is; the sum is 1.
     matrices : ndarray of shape (n_components, n_classes, n_classes)
         The transition matrix of each.
     slopes, offsets : ndarray of shape (n_components, n_classes)
@@ -62,20 +60,10 @@ class SeveralClassesNoise(NoiseModel):
         the twisted one; slopes of 1 and offsets of 0 take the twisted posterior at its word.
     least : float
         How close to 0 a clean posterior may come, before slope and offset.
-    evidence : float
-        The log-likelihood that noise explains, in nats; NaN if the matrix was given.
-    found : bool
-        Whether there is evidence of noise.
-    share : float
-        The share of all labels that are wrong.
-    interval : tuple of float
-        Its interval, with a confidence of 95 %.
     class_shares : ndarray of shape (n_classes,)
         The share of each true class that bears another label.
     class_intervals : ndarray of shape (n_classes, 2)
         Their intervals.
-    uneven_limit : float
-        The largest share of wrong labels, by noise of some classes only, that is not excluded.
 
     Where no noise was found, the intervals begin at 0 and end where the labels of the surest rows exclude more.
 
@@ -95,18 +83,12 @@ class SeveralClassesNoise(NoiseModel):
         "class_intervals": "k2",
     }
 
-    weights: Array
     matrices: Array
     slopes: Array
     offsets: Array
     least: float
-    evidence: float
-    found: bool
-    share: float
-    interval: tuple[float, float]
     class_shares: Array
     class_intervals: Array
-    uneven_limit: float
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> SeveralClassesNoise:
@@ -246,11 +228,14 @@ class SeveralClassesNoise(NoiseModel):
         """
         twisted = _check_posterior(posterior, self.n_classes)
         given = np.asarray(labels, dtype=np.intp)
-        right = np.empty(len(twisted))
+        wrong = np.zeros(len(twisted))
         for rows in _iterate_blocks(twisted):
             here = given[rows]
-            right[rows] = self.find_truth(twisted[rows], here)[np.arange(len(here)), here]
-        return np.clip(1.0 - right, 0.0, 1.0)
+            for weight, matrix, clean in zip(self.weights, self.matrices, self._untwist(twisted[rows]), strict=True):
+                borne = np.maximum((clean * matrix.T[here]).sum(axis=1), SAFE_MARGIN)
+                at_label = clean[np.arange(len(here)), here]
+                wrong[rows] += weight * np.clip(1.0 - matrix[here, here] * at_label / borne, 0.0, 1.0)
+        return wrong
 
     def iterate_truths(self, posterior: Array, labels: NDArray[np.intp]) -> Iterator[Array]:
         """Yield the probability of each class to be the truth, given a row and its label, under each matrix.
@@ -267,8 +252,8 @@ class SeveralClassesNoise(NoiseModel):
         ndarray of shape (n_rows, n_classes)
             Each row sums to 1.
         """
-        for matrix, clean in zip(self.matrices, self._untwist(posterior), strict=True):
-            class_and_label = clean * matrix.T[labels]
+        for matrix, slope, offset in zip(self.matrices, self.slopes, self.offsets, strict=True):
+            class_and_label = untwist_by_matrix(posterior, matrix, slope, offset, self.least) * matrix[:, labels].T
             yield class_and_label / np.maximum(class_and_label.sum(axis=1, keepdims=True), SAFE_MARGIN)
 
     def share_wrong(
@@ -566,7 +551,9 @@ class _Matrices(Components):
         ]
 
     def untwist(self, component: Component) -> Array:
-        return np.log(np.maximum(self._replace_components([component], np.ones(1)).clean(self.posterior), PROBABILITY_FLOOR))
+        return np.log(
+            np.maximum(self._replace_components([component], np.ones(1)).clean(self.posterior), PROBABILITY_FLOOR)
+        )
 
     def combine(self, components: list[Component], weights: Array) -> SeveralClassesNoise:
         kept = np.flatnonzero(weights > LEAST_WEIGHT)

@@ -81,18 +81,10 @@ class TwoClassNoise(RatesEstimate, NoiseModel):
 
     Attributes
     ----------
-    weights : ndarray
-        How likely each pair of rates is; the sum is 1.
     rates_neg, rates_pos : ndarray
         The pairs.
     slopes : ndarray
         The slope of the clean posterior of each pair.
-    evidence : float
-        The log-likelihood that noise explains, in nats, negative where no noise explains more; NaN if the rates were
-        given.
-    share, interval : float and tuple of float
-        The share of all labels that are wrong, and its interval; where only rates are known, that of classes that are
-        equally frequent.
     clearest : float
         How close to 0 and 1 a clean posterior may come, before the slope, where there is noise.
     scale, offset : float
@@ -101,9 +93,9 @@ class TwoClassNoise(RatesEstimate, NoiseModel):
         The bend of the clean posterior of each pair; None where there are none.
     shortfalls : ndarray or None
         By how many nats of log-likelihood each pair falls short of the best one; None where it is not known.
-    uneven_limit : float
-        The share of wrong labels that uneven noise may reach without a trace, as it looks like hard rows: the mean of
-        min(t, 1 - t) over the rows, t the calibrated twisted posterior.
+
+    The `uneven_limit` is what noise may reach without a trace, as it looks like hard rows: the mean of min(t, 1 - t)
+    over the rows, t the calibrated twisted posterior.
 
     Examples
     --------
@@ -115,19 +107,14 @@ class TwoClassNoise(RatesEstimate, NoiseModel):
 
     array_axes: ClassVar = dict.fromkeys(("weights", "rates_neg", "rates_pos", "slopes", "bends", "shortfalls"), "m")
 
-    weights: Array
     rates_neg: Array
     rates_pos: Array
     slopes: Array
-    evidence: float
-    share: float
-    interval: tuple[float, float]
     clearest: float
     scale: float = 1.0
     offset: float = 0.0
     bends: Array | None = None
     shortfalls: Array | None = None
-    uneven_limit: float = 0.0
 
     @classmethod
     def from_rates(cls, rates: tuple[float, float]) -> TwoClassNoise:
@@ -272,7 +259,7 @@ class TwoClassNoise(RatesEstimate, NoiseModel):
         for rates in (self.rates_neg, self.rates_pos):
             distinct, index = np.unique(rates[is_noise], return_inverse=True)
             values.append(distinct)
-            masses.append(np.bincount(index, weights, len(distinct)))
+            masses.append(np.bincount(index, weights, len(distinct)).astype(np.float64))
         return RateWeights(tuple(values), tuple(masses), self.chance_of_noise)
 
     def clean(self, posterior: ArrayLike) -> Array:
@@ -288,8 +275,8 @@ class TwoClassNoise(RatesEstimate, NoiseModel):
         ndarray of shape (n_rows, 2)
             Each row sums to 1.
         """
-        log_odds = self.clean_log_odds(_find_log_odds(posterior))
-        return np.column_stack([expit(-log_odds), expit(log_odds)])
+        positive = expit(self.clean_log_odds(_find_log_odds(posterior)))
+        return np.column_stack([1.0 - positive, positive])
 
     def clean_log_odds(self, log_odds: ArrayLike) -> Array:
         """Return the log-odds of `clean`, rising, from a table with a step of 0.01 that ends at +-20.

@@ -15,7 +15,7 @@ from untwist.data.twins import HOW_MANY_UNKNOWN, NOTHING_KNOWN
 from untwist.display import format_probability
 from untwist.model import Candidate
 from untwist.noise.estimate import CLEAN_LIMIT
-from untwist.noise.rates import ENOUGH_EVIDENCE
+from untwist.noise.two_classes import ENOUGH_EVIDENCE
 from untwist.report import charts
 from untwist.report.markup import (
     format_interval,
