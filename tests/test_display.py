@@ -9,11 +9,11 @@ import pytest
 from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.untwisting import Untwisting
 
 from untwist import PILBoostClassifier, UntwistClassifier, display
 from untwist.audit import audit_labels
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.untwisting import Untwisting
 
 HOSTILE = "<script>alert('1')</script>"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from untwist.noise.matrix import MatrixUntwisting
 
 from helpers.quick import make_classifier, resolve
 from untwist import fitting
@@ -17,7 +18,6 @@ from untwist.fitting import boost_given_settings, decide_alpha, replay_rounds
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 from untwist.noise import Untwisting
-from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.paper import MenonEstimate
 from untwist.progress import ProgressLine, use_display
 from untwist.training_data import TrainingData, ValidationTable

@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 import numpy as np
 import pytest
 from scipy.special import expit, logit
+from untwist.noise.matrix import MatrixUntwisting
 
 from helpers.quick import QuickClassifier, make_classifier
 from helpers.sourced_rows import draw_sourced_rows
@@ -19,7 +20,6 @@ from untwist.links import CanonicalLink, ClippedLink
 from untwist.losses import AlphaLoss
 from untwist.model import FittedModel
 from untwist.noise import Untwisting
-from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.posterior import Posterior
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import logit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
@@ -24,8 +23,7 @@ from experiments.robust_focal_loss import RobustFocalLoss
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.arguments import Array
 from untwist.audit.peers import HeldOut, fit_xgboost
-from untwist.noise import Untwisting, estimate_noise
-from untwist.noise.rates import POSTERIOR_FLOOR
+from untwist.noise import NoiseModel
 
 __all__ = ["METHODS", "OURS", "PEER", "Method", "Model", "is_peer"]
 
@@ -169,17 +167,16 @@ class _Untwisted:
     """A model of two classes with our estimate of the noise undone."""
 
     model: Contiguous
-    noise: Untwisting
+    noise: NoiseModel
 
     def predict_proba(self, X: Any) -> Array:
-        twisted = np.asarray(self.model.predict_proba(X), dtype=float)[:, 1]
-        clean = self.noise.clean(logit(np.clip(twisted, POSTERIOR_FLOOR, 1.0 - POSTERIOR_FLOOR)))
-        return np.column_stack([1.0 - clean, clean])
+        twisted = np.asarray(self.model.predict_proba(X), dtype=float)
+        return self.noise.clean(self.noise.count_as_estimated(twisted))
 
 
 def _untwist(X: Any, y: Any, seed: int, fitted: Contiguous) -> Model:
     unseen = predict_unseen(fitted.peer, fitted.settings, X, y, seed)
-    return _Untwisted(fitted, estimate_noise(unseen[:, 1], y))
+    return _Untwisted(fitted, NoiseModel.estimate(unseen, y))
 
 
 def _put_on_top(follows: str, words: str, packages: tuple[str, ...] = ("scikit-learn",)) -> Method:

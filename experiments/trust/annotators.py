@@ -23,9 +23,8 @@ from experiments.trust.worlds import flip, simulate
 from untwist import UntwistClassifier
 from untwist.arguments import Array
 from untwist.audit import audit_labels
-from untwist.noise.rates import estimate_noise
+from untwist.noise import NoiseModel
 from untwist.noise.sources import estimate_by_source
-from untwist.noise.transitions import estimate_transitions
 
 __all__ = ["ANNOTATORS", "AnnotatorsRow", "draw_votes"]
 
@@ -190,9 +189,7 @@ def _answer_by_votes_alone(votes: Votes, n_classes: int) -> Answer:
     """Ours with features that tell nothing: every row has the shares of the labels for its posterior."""
     shares = np.bincount(votes.label, minlength=n_classes) / len(votes.label)
     posterior = np.tile(shares, (len(votes.label), 1))
-    pooled = (
-        estimate_noise(posterior[:, 1], votes.label) if n_classes == 2 else estimate_transitions(posterior, votes.label)
-    )
+    pooled = NoiseModel.estimate(posterior, votes.label)
     names, worker = np.unique(votes.worker, return_inverse=True)
     noise = estimate_by_source(posterior, votes.label, worker, names=names, noise=pooled, items=votes.item)
     truth = noise.find_truth(posterior, votes.label, worker, votes.item)

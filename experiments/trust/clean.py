@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from experiments.datasets import (
     Table,
@@ -35,8 +34,7 @@ from experiments.tables import TextTable
 from experiments.trust.parts import Job, Part, write_mean, write_number, write_share
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.arguments import Array
-from untwist.noise import estimate_noise
-from untwist.noise.posterior import Posterior
+from untwist.noise.rates import estimate_rates
 
 __all__ = ["CLEAN", "CleanRow", "predict_both", "predict_by_prior"]
 
@@ -141,7 +139,7 @@ def predict_both(model: PILBoostClassifier, X: Any) -> tuple[Any, Any]:
     -------
     uncorrected, corrected : arrays of shape (n_rows, n_classes)
     """
-    plain = replace(model.model_, untwisting=None)
+    plain = replace(model.model_, untwists=False)
     scores = plain.scores(plain.encoder.encode(X, model), 1)
     return plain.posterior.clean(plain.posterior.decision(scores)), model.predict_proba(X)
 
@@ -156,7 +154,7 @@ def predict_by_prior(model: PILBoostClassifier, X: Any, prior_of_no_noise: float
     X : table
         The rows.
     prior_of_no_noise : float
-        That of `untwist.noise.estimate_noise`.
+        That of `untwist.noise.rates.estimate_rates`.
 
     Returns
     -------
@@ -165,10 +163,9 @@ def predict_by_prior(model: PILBoostClassifier, X: Any, prior_of_no_noise: float
     fitted = model.model_
     unseen = fitted.out_of_fold
     assert unseen is not None
-    assert isinstance(fitted.posterior, Posterior), "a model of two classes"
-    twisted = expit(fitted.posterior.twisted_log_odds(unseen.scores[:, 0]))
-    noise = estimate_noise(twisted, unseen.labels, sample_weight=unseen.weight, prior_of_no_noise=prior_of_no_noise)
-    other = replace(fitted, untwisting=noise)
+    twisted = fitted.posterior.twisted(unseen.scores[:, 0])[:, 1]
+    noise = estimate_rates(twisted, unseen.labels, sample_weight=unseen.weight, prior_of_no_noise=prior_of_no_noise)
+    other = replace(fitted, noise=noise, untwists=True)
     scores = other.scores(other.encoder.encode(X, model), 1)
     return other.posterior.clean(other.posterior.decision(scores))
 

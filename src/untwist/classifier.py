@@ -95,7 +95,7 @@ class UntwistClassifier(ModelPredictions):
         All that the fit left behind (`untwist.model`); the other attributes are views of it.
     classes_, n_classes_ : array, int
         The labels and their number; of two, the second is the positive class.
-    noise_ : NoiseEstimate, MatrixUntwisting or None
+    noise_ : NoiseModel or None
         How noisy the labels are and how sure that is, None where nothing was estimated (of more than 2000 classes
         nothing could be found), or where `fit` has warned of near-duplicates and found no noise, so that nothing can be
         told. Where it has warned of them and found noise all the same, this is a lower limit at best, and its intervals

@@ -20,10 +20,9 @@ from untwist.boosting.runs import BoosterRun, advance
 from untwist.data.batches import Encoded
 from untwist.data.labels import list_positive_classes
 from untwist.model import GIVEN_SCORES, FittedModel
-from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.model import NoiseModel
 from untwist.noise.paper import MenonEstimate
-from untwist.noise.posterior import ClassesPosterior, Posterior
-from untwist.noise.untwisting import Untwisting
+from untwist.noise.posterior import Posterior
 from untwist.progress import find_display
 from untwist.settings import Settings
 from untwist.theory.links import Link
@@ -37,7 +36,6 @@ __all__ = [
     "decide_alpha",
     "make_team",
     "replay_rounds",
-    "take_known_noise",
 ]
 
 #: Up to so many rows, boosters work side by side, each on its share of the threads; beyond, one after the other.
@@ -195,9 +193,7 @@ def _keep_rounds(ensembles: list[Ensemble], count: int, earlier: list[Ensemble] 
     return [one.keep_first(min(own, len(one))) for one, own in zip(ensembles, kept, strict=True)]
 
 
-def _make_measurer(
-    data: TrainingData, make_posterior: Callable[[], Posterior | ClassesPosterior], link: Link
-) -> Measurer | None:
+def _make_measurer(data: TrainingData, make_posterior: Callable[[], Posterior], link: Link) -> Measurer | None:
     """Return what measures rows after each round, where something is to be measured."""
     settings = data.settings
     rows = {}
@@ -317,7 +313,7 @@ def _make_model(
     data: TrainingData, decision: AlphaDecision, link: Link, step_size: float, ensembles: list[Ensemble]
 ) -> FittedModel:
     """Return the fitted model of these ensembles, with the noise that was given or that `menon` estimated."""
-    untwisting = take_known_noise(data.settings.known_noise)
+    known = data.settings.known_noise
     validation_rows = np.flatnonzero(data.validation_share)
     return FittedModel(
         classes=data.classes,
@@ -330,19 +326,13 @@ def _make_model(
         seed=data.growth.seed,
         n_rows=data.n_rows,
         n_effective_rows=data.n_effective_rows,
-        noise=decision.estimate if untwisting is None else untwisting,
-        untwisting=untwisting,
+        noise=None if known is None else NoiseModel.given(known),
+        untwists=known is not None,
+        menon=decision.estimate,
         validation_rows=validation_rows,
         validation_shares=data.validation_share[validation_rows],
         init=data.settings.init if data.init_scores is None else GIVEN_SCORES,
     )
-
-
-def take_known_noise(known: tuple[float, float] | Array | None) -> Untwisting | MatrixUntwisting | None:
-    """Return the untwisting by noise rates, or by a transition matrix, that were given."""
-    if known is None:
-        return None
-    return Untwisting.from_rates(known) if isinstance(known, tuple) else MatrixUntwisting.from_matrix(known)
 
 
 def replay_rounds(

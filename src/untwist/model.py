@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from untwist.arguments import Array
 from untwist.boosting.ensemble import Ensemble
@@ -27,12 +26,10 @@ from untwist.data.workers import Workers, solo
 from untwist.display import abbreviate, write_fragment, write_table
 from untwist.noise.dependence import find_rows_per_case
 from untwist.noise.estimate import NoiseEstimate
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.posterior import ClassesPosterior, Posterior, find_posterior_floor
-from untwist.noise.rates import estimate_noise
+from untwist.noise.model import NoiseModel
+from untwist.noise.paper import MenonEstimate
+from untwist.noise.posterior import Posterior, find_posterior_floor
 from untwist.noise.sources import NoiseBySource
-from untwist.noise.transitions import estimate_transitions
-from untwist.noise.untwisting import Untwisting
 from untwist.text import for_page
 from untwist.theory.links import Link
 from untwist.theory.several_classes import SoftmaxLink
@@ -265,10 +262,12 @@ class FittedModel:
         The number of rows that trained or their total weight, whichever is larger.
     choice : Choice or None
         What was tried and chosen; None where nothing was left open.
-    noise : NoiseEstimate, MatrixUntwisting or None
-        How noisy the labels are; None where nothing was estimated or given.
-    untwisting : Untwisting, MatrixUntwisting or None
-        The noise that posteriors are corrected by, if they are.
+    noise : NoiseModel or None
+        What is believed of the noise; None where nothing was estimated or given.
+    untwists : bool
+        Whether posteriors are corrected by that noise.
+    menon : MenonEstimate or None
+        What alpha follows from, where the paper's estimate says it.
     validation_rows, validation_shares : arrays
         The training rows that `fit` held out for validation, and the share of each one's weight.
     out_of_fold : OutOfFold or None
@@ -295,8 +294,9 @@ class FittedModel:
     n_rows: int
     n_effective_rows: float
     choice: Choice | None = None
-    noise: NoiseEstimate | MatrixUntwisting | None = None
-    untwisting: Untwisting | MatrixUntwisting | None = None
+    noise: NoiseModel | None = None
+    untwists: bool = False
+    menon: MenonEstimate | None = None
     validation_rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     validation_shares: Array = field(default_factory=lambda: np.zeros(0))
     out_of_fold: OutOfFold | None = None
@@ -308,32 +308,37 @@ class FittedModel:
     def __repr__(self) -> str:
         table = f"{self.n_rows} rows, {self.encoder.n_features} columns, {len(self.classes)} classes"
         noise = "; noise not estimated" if self.choice is not None else ""
-        if self.noise is not None:
-            noise = f"; {self.unreliable_words or self.noise}"
+        if self.estimate is not None:
+            noise = f"; {self.unreliable_words or self.estimate}"
         return f"FittedModel({table}, alpha {self.alpha:g}, {self.n_rounds} rounds{noise})"
+
+    @property
+    def estimate(self) -> NoiseEstimate | None:
+        """How noisy the labels are, by whatever has estimated it."""
+        return self.menon if self.noise is None else self.noise
 
     @property
     def has_wrong_labels(self) -> bool:
         """Whether wrong labels were found: among all labels, or as those of a source that stands out."""
         stands_out = self.sources is not None and bool(self.sources.stands_out.any())
-        return stands_out or (self.noise is not None and bool(self.noise.found))
+        return stands_out or (self.estimate is not None and bool(self.estimate.found))
 
     @property
     def unreliable_words(self) -> str:
         """What is said in place of rates that near twins make too low; empty where rates can be told."""
-        if not self.has_twins or (self.untwisting is not None and self.untwisting.is_given):
+        if not self.has_twins or (self.untwists and self.noise is not None and self.noise.is_given):
             return ""
         return SOME_WRONG if self.has_wrong_labels else NOTHING_KNOWN
 
     @property
-    def reliable_noise(self) -> NoiseEstimate | MatrixUntwisting | None:
+    def reliable_noise(self) -> NoiseEstimate | None:
         """How noisy the labels are; None where nothing was estimated, or where the estimate cannot be relied on.
 
         Where near twins make rates too low, no higher rate is excluded.
         """
-        if self.noise is None or not self.unreliable_words:
-            return self.noise
-        return self.noise.drop_upper_limits() if self.noise.found else None
+        if self.estimate is None or not self.unreliable_words:
+            return self.estimate
+        return self.estimate.drop_upper_limits() if self.estimate.found else None
 
     @property
     def reliable_sources(self) -> NoiseBySource | None:
@@ -348,9 +353,9 @@ class FittedModel:
     def write_html_parts(self) -> list[str]:
         """Write what was chosen and how noisy the labels are as fragments of HTML, as far as either is known."""
         parts = [] if self.choice is None else [self.choice.write_html()]
-        if self.noise is not None:
+        if self.estimate is not None:
             words = self.unreliable_words
-            parts.append(write_fragment("Noise", words) if words else self.noise.write_html(self.classes))
+            parts.append(write_fragment("Noise", words) if words else self.estimate.write_html(self.classes))
         elif self.choice is not None:
             parts.append(write_fragment("Noise", NO_NOISE))
         return parts
@@ -393,19 +398,10 @@ class FittedModel:
         return forests
 
     @cached_property
-    def posterior(self) -> Posterior | ClassesPosterior:
+    def posterior(self) -> Posterior:
         """How scores become posteriors."""
         floor = find_posterior_floor(self.n_effective_rows)
-        if isinstance(self.link, SoftmaxLink) or isinstance(self.untwisting, MatrixUntwisting):
-            assert not isinstance(self.untwisting, Untwisting)  # That is for two classes.
-            return ClassesPosterior(self.link, floor, self.class_weights, self.untwisting)
-        return Posterior(self.link, floor, self._class_shift(), self.untwisting)
-
-    def _class_shift(self) -> float:
-        """Return what class weights add to the log-odds of two classes."""
-        if len(self.classes) > 2 or not (self.class_weights > 0).all():
-            return 0.0
-        return float(np.log(self.class_weights[1] / self.class_weights[0]))
+        return Posterior(self.link, floor, self.class_weights, self.noise if self.untwists else None)
 
     def encode_labels(self, name: str, y: Any) -> NDArray[np.uint32]:
         """Return labels as indices of `classes`; `name` is what errors call them."""
@@ -554,7 +550,7 @@ class FittedModel:
         -------
         array of shape (n_rows, n_classes)
         """
-        return ClassesPosterior(self.link, self.posterior.floor, self.class_weights).unweigh(posterior)
+        return self.posterior.unweigh(posterior)
 
     def find_source_labels_follow(self, clean: Array, source: Any = None) -> Array:
         """Return the posterior that labels of given sources follow where the clean one is known.
@@ -574,11 +570,9 @@ class FittedModel:
             raise ValueError("source must be None: fit was not told the sources of its labels")
         unknown = np.full(len(clean), UNKNOWN, dtype=np.intp)
         index = unknown if source is None else look_up_sources(source, self.sources.names, len(clean))
-        return self.sources.twist(clean, index)
+        return self.sources.noisy(clean, index)
 
-    def estimate_noise(
-        self, known: tuple[float, float] | Array | None = None, workers: Workers = solo
-    ) -> Untwisting | MatrixUntwisting:
+    def estimate_noise(self, known: tuple[float, float] | Array | None = None, workers: Workers = solo) -> NoiseModel:
         """Return the noise that out-of-fold posteriors of all workers show.
 
         Parameters
@@ -592,22 +586,12 @@ class FittedModel:
             raise ValueError("the model has not chosen anything by folds")
         unseen = self.out_of_fold
         groups = [] if unseen.groups is None else [unseen.hash_groups(workers.rank)]
-        if isinstance(self.posterior, Posterior) and len(self.classes) == 2:
-            assert known is None or isinstance(known, tuple)
-            log_odds = self.posterior.twisted_log_odds(unseen.scores[:, 0])
-            of_second = expit(log_odds - self.posterior.shift)
-            of_second, labels, weight, *groups = _gather_sorted(
-                workers, of_second, unseen.labels, unseen.weight, *groups
-            )
-            cases = find_rows_per_case(np.column_stack([1.0 - of_second, of_second]), labels, weight, *groups)
-            return estimate_noise(of_second, labels, sample_weight=weight, rates=known, rows_per_case=cases)
-        plain = ClassesPosterior(self.link, self.posterior.floor, self.class_weights)
-        columns = plain.twisted_of_labels(unseen.scores).T
+        scores = unseen.scores[:, 0] if len(self.classes) == 2 else unseen.scores
+        columns = self.posterior.twisted_of_labels(scores).T
         labels, weight, *others = _gather_sorted(workers, unseen.labels, unseen.weight, *columns, *groups)
         posterior, groups = np.column_stack(others[: len(columns)]), others[len(columns) :]
-        assert not isinstance(known, tuple)
         cases = find_rows_per_case(posterior, labels, weight, *groups)
-        return estimate_transitions(posterior, labels, weight, matrix=known, rows_per_case=cases)
+        return NoiseModel.estimate(posterior, labels, weight, known=known, rows_per_case=cases)
 
 
 def _join(columns: list[Array]) -> Array:

@@ -21,9 +21,7 @@ from untwist.audit.findings import (
 )
 from untwist.audit.labels import LabelAudit
 from untwist.model import FittedModel
-from untwist.noise.estimate import NoiseEstimate
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.untwisting import Untwisting
+from untwist.noise.estimate import NoiseEstimate, RateWeights
 from untwist.optional import import_optional
 from untwist.predicting import find_model
 from untwist.text import clip
@@ -105,32 +103,27 @@ def plot_noise_posterior(model: Any, ax: Axes | None = None) -> Axes:
     noise = _find_noise(model)
     names = _name_classes(model.classes if isinstance(model, LabelAudit) else find_model(model).classes)
     ax = _open(ax)
-    if isinstance(noise, Untwisting) and len(names) == 2:
-        _draw_rates(ax, noise, names)
+    title = _name_noise(noise)
+    weighed = noise.weigh_rates()
+    if weighed is not None:
+        _draw_rates(ax, weighed, names)
+        title = title if noise.is_given else f"{title}: a chance of {weighed.chance_of_noise:.0%}"
+        ax.set(xlabel="% that bears the other label", ylabel="% likely, if there is noise", title=title)
         return ax
-    if isinstance(noise, MatrixUntwisting):
-        shares, intervals = noise.class_shares, noise.class_intervals
-    else:
-        rates = [(noise.rate_neg, noise.interval_neg), (noise.rate_pos, noise.interval_pos)]
-        rates = rates if len(names) == 2 else [rates[1]] * len(names)
-        shares, intervals = (np.array(each) for each in zip(*rates, strict=True))
+    shares, *ends = np.array(noise.list_class_shares()).T
     across = np.arange(len(names))
-    reach = np.abs(intervals.T - shares)
+    reach = np.abs(ends - shares)
     ax.errorbar(100 * shares, across, xerr=100 * reach, fmt="o", color=BLUE, ecolor=ORANGE, capsize=3)
     ax.set_yticks(across, names)
     ax.invert_yaxis()
     ax.set_xlim(left=0)
-    ax.set(xlabel="% that bears another label, with 95 % interval", ylabel="true class", title=_name_noise(noise))
+    ax.set(xlabel="% that bears another label, with 95 % interval", ylabel="true class", title=title)
     return ax
 
 
-def _draw_rates(ax: Axes, noise: Untwisting, names: list[str]) -> None:
-    """Draw the weights of all pairs of rates with noise, by either rate."""
-    is_noise = (noise.rates_neg > 0) | (noise.rates_pos > 0)
-    weights = noise.weights[is_noise] / max(noise.weights[is_noise].sum(), np.finfo(float).tiny)
-    for rates, name, colour in zip((noise.rates_neg, noise.rates_pos), names, (BLUE, ORANGE), strict=True):
-        values, index = np.unique(rates[is_noise], return_inverse=True)
-        mass = np.bincount(index, weights, len(values))
+def _draw_rates(ax: Axes, weighed: RateWeights, names: list[str]) -> None:
+    """Draw how likely each rate of each class is."""
+    for values, mass, name, colour in zip(weighed.rates, weighed.weights, names, (BLUE, ORANGE), strict=True):
         label = f"of what is truly {name}"
         if len(values) == 1:
             ax.axvline(100 * values[0], color=colour, label=label)
@@ -141,10 +134,6 @@ def _draw_rates(ax: Axes, noise: Untwisting, names: list[str]) -> None:
     ax.set_xlim(left=0)
     if ax.get_legend_handles_labels()[0]:
         ax.legend()
-    title = _name_noise(noise)
-    if not noise.is_given:
-        title = f"{title}: a chance of {noise.chance_of_noise:.0%}"
-    ax.set(xlabel="% that bears the other label", ylabel="% likely, if there is noise", title=title)
 
 
 def plot_transition_matrix(model: Any, ax: Axes | None = None) -> Axes:
@@ -334,7 +323,7 @@ def _require_audit(audit: Any) -> None:
         raise ValueError(f"audit must be what audit_labels returns, got {audit!r:.100}")
 
 
-def _find_noise(model: Any) -> NoiseEstimate | MatrixUntwisting:
+def _find_noise(model: Any) -> NoiseEstimate:
     noise, unreliable = _look_up_noise(model)
     if noise is None:
         raise ValueError("model has no estimate of the noise: fit an UntwistClassifier")
@@ -343,16 +332,16 @@ def _find_noise(model: Any) -> NoiseEstimate | MatrixUntwisting:
     return noise
 
 
-def _look_up_noise(model: Any) -> tuple[NoiseEstimate | MatrixUntwisting | None, str]:
+def _look_up_noise(model: Any) -> tuple[NoiseEstimate | None, str]:
     """Return what was estimated, and why it cannot be relied on; no words where it can."""
     if isinstance(model, LabelAudit):
         return model.noise, "" if model.tells_how_many else model.describe_noise()
     fitted = find_model(model)
-    return fitted.noise, fitted.unreliable_words
+    return fitted.estimate, fitted.unreliable_words
 
 
-def _name_noise(noise: NoiseEstimate | MatrixUntwisting) -> str:
-    if getattr(noise, "is_given", False):
+def _name_noise(noise: NoiseEstimate) -> str:
+    if noise.is_given:
         return "Noise, as given"
     return "Noise" if noise.found else "Noise, not found but not excluded"
 

@@ -32,7 +32,7 @@ from untwist.data.encoding import AcceptedTables
 from untwist.data.groups import OwnFolds
 from untwist.growth import Growth
 from untwist.model import Candidate
-from untwist.noise.matrix import check_matrix
+from untwist.noise.model import check_matrix
 from untwist.theory.links import LINKS, ClippedLink, Link, default_step_size
 from untwist.theory.losses import AlphaLoss, Loss, is_alpha_loss
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from untwist.noise.matrix import MatrixUntwisting, find_interval
 
 from helpers.quick import QuickClassifier
 from helpers.report_fixtures import read_text
@@ -13,7 +14,6 @@ from untwist.audit import audit_labels
 from untwist.audit.confusions import expect_labels, find_confusions, iterate_truths
 from untwist.audit.judging import move_interval
 from untwist.noise.estimate import NoiseEstimate, describe_range
-from untwist.noise.matrix import MatrixUntwisting, find_interval
 from untwist.report import report
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit, logit
+from untwist.noise.untwisting import Untwisting
 
 from helpers.small_audits import draw_rows, make_matrices, make_pairs, make_sources, prepare
 from helpers.tickets import spread_noise
@@ -23,7 +24,6 @@ from untwist.audit.judging import (
 )
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import LabelSources
-from untwist.noise.untwisting import Untwisting
 
 # ---- intervals ----
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from untwist.noise.untwisting import Untwisting
 
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels, sources
@@ -16,7 +17,6 @@ from untwist.data.sources import LabelSources
 from untwist.noise.rates import estimate_noise
 from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.noise.transitions import estimate_transitions
-from untwist.noise.untwisting import Untwisting
 from untwist.twists import alpha_star
 
 BRANCHES = np.array(["Bonn", "Gera", "Jena", "Leipzig", "Ulm"])

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.reviews import find_worth
 
 from untwist.automatic import reviews
 from untwist.automatic.reviews import _weigh, fit_with_review, judge_with_review
@@ -13,8 +15,6 @@ from untwist.data.reviews import ReviewedRows
 from untwist.fitting import Fit
 from untwist.model import Choice, OutOfFold
 from untwist.noise import Untwisting
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.reviews import find_worth
 
 POSTERIOR = np.column_stack([1 - np.linspace(0.1, 0.9, 6), np.linspace(0.1, 0.9, 6)])
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.untwisting import Untwisting
 
 from untwist.automatic import sources as by_source
 from untwist.automatic.sources import differ_much, judge_sources, weigh_by_reliability
 from untwist.data.sources import LabelSources
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.untwisting import Untwisting
 
 POSTERIOR = np.array([[0.9, 0.1], [0.4, 0.6], [0.3, 0.7], [0.8, 0.2], [0.5, 0.5]])
 LABELS = np.array([0, 1, 0, 1, 1], dtype=np.uint32)

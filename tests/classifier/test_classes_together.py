@@ -11,13 +11,13 @@ from scipy.special import expit, logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.class_weight import compute_sample_weight
+from untwist.noise.matrix import MatrixUntwisting
 
 from helpers.quick import make_classifier
 from helpers.small_fits import assert_same_forests, draw_coloured_rows, draw_sample
 from untwist.batches import Batches
 from untwist.boosting.runs import Progress
 from untwist.links import ClippedLink
-from untwist.noise.matrix import MatrixUntwisting
 
 X, Y = draw_sample(classes=3, missing=0.05)
 N = len(Y)

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence, permutation_importance
+from untwist.noise.matrix import MatrixUntwisting
 
 from helpers.quick import make_classifier
 from helpers.zoo import MODELS, compute_boosted_scores, fit_model
@@ -15,7 +16,6 @@ from untwist import Growth, PILBoostClassifier, explain
 from untwist.boosting.ensemble import Ensemble
 from untwist.explain import shap_trees, shap_values, shapley, tree_explainer
 from untwist.export import numbers
-from untwist.noise.matrix import MatrixUntwisting
 
 ROUNDING = 1e-10
 

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from untwist.noise.matrix import MatrixUntwisting
 
 from helpers.file_arrays import Arrays, above, below, refuses
 from untwist.files import reading, writing
 from untwist.files.layout import MATRIX_ARRAYS, SOURCE_ARRAYS
 from untwist.noise import MenonEstimate, Untwisting
-from untwist.noise.matrix import MatrixUntwisting
 
 # ---- columns ----
 

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from untwist.noise.reviews import learn_from_review
 
 from helpers.number_fixtures import draw_below
 from helpers.tickets import spread_noise
 from untwist import __version__
 from untwist.noise.calibration import calibrate
 from untwist.noise.rates import estimate_noise
-from untwist.noise.reviews import learn_from_review
 from untwist.noise.sources import estimate_by_source
 from untwist.noise.transitions import estimate_transitions
 

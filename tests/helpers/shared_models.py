@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
+from untwist.noise.matrix import MatrixUntwisting
 
 from helpers.quick import make_classifier
 from untwist.boosting.ensemble import Ensemble
 from untwist.losses import AlphaLoss
-from untwist.noise.matrix import MatrixUntwisting
 from untwist.theory.several_classes import SoftmaxLink
 
 

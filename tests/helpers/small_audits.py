@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.special import logit
+from untwist.noise.untwisting import Untwisting
 
 from helpers.tickets import make_components, spread_noise
 from untwist.audit.judging import judge_alike
 from untwist.audit.labels import LabelAudit
 from untwist.noise.sources import NoiseBySource
-from untwist.noise.untwisting import Untwisting
 
 
 def make_pairs(found=True):

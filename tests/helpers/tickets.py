@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-
 from untwist.noise.matrix import MatrixUntwisting
 
 TICKETS = np.array(["account", "billing", "bug", "feature"])

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from untwist.noise.untwisting import Untwisting, untwist_log_odds
 
 from helpers import transitions_twin as twin
 from helpers.shared_models import draw_matrices
 from untwist.noise import components as components_module
 from untwist.noise.components import find_log_odds, take_components
 from untwist.noise.rates import estimate_noise
-from untwist.noise.untwisting import Untwisting, untwist_log_odds
 
 
 def estimate_pairs(n_rows=3000):

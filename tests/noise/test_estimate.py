@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from untwist.noise.matrix import MatrixUntwisting
 
 from untwist.display import write_noise
 from untwist.noise import NoiseEstimate, Untwisting
 from untwist.noise.estimate import describe_range
-from untwist.noise.matrix import MatrixUntwisting
 
 FOUND = NoiseEstimate(rate_neg=0.1, rate_pos=0.3, interval_neg=(0.05, 0.2), interval_pos=(0.25, 0.4), found=True)
 MATRIX = np.array([[0.9, 0.1], [0.3, 0.7]])

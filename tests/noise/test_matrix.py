@@ -4,10 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from helpers import transitions_twin as twin
-from helpers.shared_models import draw_matrices
-from untwist.noise import matrix as matrix_module
 from untwist.noise.matrix import (
     LEAST_SUSPICION,
     MatrixUntwisting,
@@ -17,6 +13,10 @@ from untwist.noise.matrix import (
     spread_share,
     untwist_by_matrix,
 )
+
+from helpers import transitions_twin as twin
+from helpers.shared_models import draw_matrices
+from untwist.noise import matrix as matrix_module
 
 
 @pytest.fixture(scope="module")

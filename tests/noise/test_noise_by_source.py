@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import beta
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.untwisting import Untwisting
 
 from untwist.noise import sources
-from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.rates import estimate_noise
 from untwist.noise.source_fits import SourceFit
 from untwist.noise.sources import NoiseBySource, _find_middle_of_others, estimate_by_source
-from untwist.noise.untwisting import Untwisting
 from untwist.noise.votes import arrange_votes
 
 

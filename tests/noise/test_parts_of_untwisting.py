@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-
 from untwist.noise.untwisting import (
     CONFIDENCE,
     ERROR_OF_CURVE,

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-
-from untwist.noise import Untwisting, estimate_noise, reviews
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.reviews import LEAST_PROBABILITY, MOST_WORTH, find_worth, learn_from_review
+
+from untwist.noise import Untwisting, estimate_noise, reviews
 from untwist.noise.transitions import estimate_transitions
 
 # Clean posteriors come from a table, and their log-odds have a slope of a thousandth too much (`LEAKED_SLOPE`).

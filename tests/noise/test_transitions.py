@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
+from untwist.noise.matrix import MatrixUntwisting
 
 from helpers import transitions_twin as twin
 from helpers.quick import QuickClassifier
@@ -10,7 +11,6 @@ from untwist.files import dumps, loads
 from untwist.noise import plausibility, transitions
 from untwist.noise.climbing import climb
 from untwist.noise.families import FreeMatrices, KnownMatrix, TiedMatrices, make_even_matrix
-from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.plausibility import Fit, Plausibility, choose_rows, count_posteriors, find_highest_rates
 from untwist.noise.transitions import _price_unevenness, _weigh, estimate_transitions
 

@@ -41,12 +41,8 @@ from untwist.data.twins import Twins
 from untwist.model import FittedModel, average_by_item
 from untwist.noise.calibration import calibrate
 from untwist.noise.dependence import find_rows_per_case
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.rates import estimate_noise
-from untwist.noise.reviews import learn_from_review
+from untwist.noise.model import NoiseModel
 from untwist.noise.sources import NoiseBySource, estimate_by_source
-from untwist.noise.transitions import estimate_transitions
-from untwist.noise.untwisting import Untwisting
 from untwist.progress import show_progress
 from untwist.sums import average
 from untwist.training_data import SourceColumns
@@ -280,11 +276,11 @@ def _audit_by_posterior(
         judged = judge_alike(noise, posterior, labels, counted, rows_per_case=cases)
         judged = settle_reviewed(judged, review, held, weight)
     elif votes is not None:
-        noise = _estimate_noise(posterior, labels, weight, cases)
+        noise = NoiseModel.estimate(posterior, labels, weight, rows_per_case=cases)
         by_source = _estimate_by_source(noise, votes, posterior, labels, weight, cases)
         judged = judge_by_source(by_source, votes, posterior, labels, weight, rows_per_case=cases)
     else:
-        noise = _estimate_noise(posterior[part], labels[part], weight[part], cases)
+        noise = NoiseModel.estimate(posterior[part], labels[part], weight[part], rows_per_case=cases)
         judged = judge_alike(noise, posterior, labels, weight, rows_per_case=cases, judged=is_judged)
     if rows.twins is not None:
         judged = doubt_judgement(judged, rows.twins.share)
@@ -318,7 +314,7 @@ def _audit_by_posterior(
 
 
 def _doubt_sources(by_source: NoiseBySource | None, twins: Twins | None) -> NoiseBySource | None:
-    is_in_doubt = by_source is not None and twins is not None and not by_source.untwisting.is_given
+    is_in_doubt = by_source is not None and twins is not None and not by_source.noise.is_given
     return by_source.drop_upper_limits() if by_source is not None and is_in_doubt else by_source
 
 
@@ -329,28 +325,21 @@ def _find_cases(posterior: Array, labels: NDArray[np.intp], weight: Array, group
     return find_rows_per_case(posterior, labels, weight, groups.number_rows())
 
 
-def _estimate_noise(
-    posterior: Array, labels: NDArray[np.intp], weight: Array, cases: float
-) -> Untwisting | MatrixUntwisting:
-    if posterior.shape[1] == 2:
-        return estimate_noise(posterior[:, 1], labels, sample_weight=weight, rows_per_case=cases)
-    return estimate_transitions(posterior, labels, weight, rows_per_case=cases)
-
-
 def _learn_noise(
     posterior: Array, labels: NDArray[np.intp], weight: Array, review: ReviewedRows, cases: float
-) -> Untwisting | MatrixUntwisting:
+) -> NoiseModel:
     """Estimate the noise with what a review found; where nobody knows what it changed, that of the other rows."""
     is_open = ~review.is_reviewed
     if not review.knows_given:
-        return _estimate_noise(posterior, labels, weight * is_open if weight[is_open].any() else weight, cases)
+        open_weight = weight * is_open if weight[is_open].any() else weight
+        return NoiseModel.estimate(posterior, labels, open_weight, rows_per_case=cases)
     known = np.flatnonzero(review.is_reviewed & (weight > 0))
-    noise = _estimate_noise(posterior, labels, weight, cases)
-    return learn_from_review(noise, posterior[known], labels[known], review.labels[known].astype(np.intp))
+    noise = NoiseModel.estimate(posterior, labels, weight, rows_per_case=cases)
+    return noise.learn(posterior[known], labels[known], review.labels[known].astype(np.intp))
 
 
 def _estimate_by_source(
-    noise: Untwisting | MatrixUntwisting,
+    noise: NoiseModel,
     votes: LabelSources,
     posterior: Array,
     labels: NDArray[np.intp],
@@ -417,7 +406,7 @@ def _judge(
 ) -> Judgement:
     """Judge labels by their sources where these are known, and all alike where not."""
     if votes is None:
-        noise = fitted.noise if isinstance(fitted.noise, (Untwisting, MatrixUntwisting)) else fitted.estimate_noise()
+        noise = fitted.estimate_noise() if fitted.noise is None else fitted.noise
         return judge_alike(noise, posterior, labels, weight, rows_per_case=cases, judged=judged)
     assert fitted.sources is not None  # Sources that were given are estimated.
     return judge_by_source(fitted.sources, votes, posterior, labels, weight, rows_per_case=cases)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
-from untwist.audit.judging import move_interval
-from untwist.noise.matrix import SAFE_MARGIN, MatrixUntwisting, find_interval, untwist_by_matrix
-from untwist.noise.untwisting import Untwisting
+from untwist.noise.model import NoiseModel
 from untwist.sums import add_up_by_group
 
-__all__ = ["Confusion", "expect_labels", "find_confusions", "iterate_truths"]
+__all__ = ["Confusion", "expect_labels", "find_confusions"]
 
 #: A pair of which fewer rows than this are expected is left out.
 LEAST_ROWS = 0.5
@@ -57,30 +54,8 @@ class Confusion:
         return f"{self.truth} is {often} labelled {self.label}: {share}, about {self.rows:,.0f} rows"
 
 
-def iterate_truths(noise: MatrixUntwisting, posterior: Array, labels: NDArray[np.intp]) -> Iterator[Array]:
-    """Yield the probability of each true class, given a row and its label, under each component of the noise.
-
-    Parameters
-    ----------
-    noise : MatrixUntwisting
-        The transition matrices that fit.
-    posterior : array of shape (n_rows, n_classes)
-        The twisted posterior, out of fold.
-    labels : array of int
-        The index of each row's label.
-
-    Yields
-    ------
-    array of shape (n_rows, n_classes)
-        Each row sums to 1; one minus the entry of its label is the probability that the label is wrong.
-    """
-    for matrix, slope, offset in zip(noise.matrices, noise.slopes, noise.offsets, strict=True):
-        class_and_label = untwist_by_matrix(posterior, matrix, slope, offset, noise.least) * matrix[:, labels].T
-        yield class_and_label / np.maximum(class_and_label.sum(axis=1, keepdims=True), SAFE_MARGIN)
-
-
 def find_confusions(
-    noise: Untwisting | MatrixUntwisting,
+    noise: NoiseModel,
     classes: NDArray[Any],
     matrix: Array,
     truth: Array,
@@ -91,7 +66,7 @@ def find_confusions(
 
     Parameters
     ----------
-    noise : Untwisting or MatrixUntwisting
+    noise : NoiseModel
         The noise that fits.
     classes : array
         The labels that there are.
@@ -112,22 +87,15 @@ def find_confusions(
     n_classes = len(classes)
     off_diagonal = ~np.eye(n_classes, dtype=np.bool_)
     rows = np.where(off_diagonal, expect_labels(truth, labels, counted.astype(np.float64)), 0.0)
-    if isinstance(noise, Untwisting):
-        intervals = {(0, 1): noise.interval_neg, (1, 0): noise.interval_pos}
-        even_share = 1.0
-    else:
-        intervals = {
-            (true, label): _bound_entry(noise, matrix, true, label)
-            for true, label in np.argwhere(rows >= LEAST_ROWS).tolist()
-        }
-        even_share = float(matrix[off_diagonal].mean())
+    # Of two classes each has one other label to bear, which says nothing.
+    even_share = float(matrix[off_diagonal].mean()) if n_classes > 2 else 1.0
     names = classes.tolist()
     order = np.argsort(-rows, axis=None, kind="stable")
     found = []
     for true, label in zip(*(each.tolist() for each in np.unravel_index(order, rows.shape)), strict=True):
         if rows[true, label] < LEAST_ROWS:
             break
-        low, high = intervals[true, label]
+        low, high = noise.bound_entry(true, label, float(matrix[true, label]))
         found.append(
             Confusion(
                 truth=names[true],
@@ -161,14 +129,3 @@ def expect_labels(truth: Array, labels: NDArray[np.intp], weight: Array) -> Arra
     n_classes = truth.shape[1]
     columns = [add_up_by_group(weight * of_class, labels, n_classes) for of_class in truth.T]
     return np.asarray(columns)
-
-
-def _bound_entry(noise: MatrixUntwisting, matrix: Array, truth: int, label: int) -> tuple[float, float]:
-    """Return the interval of an entry of the matrix: what the components say of it, and the interval of its class."""
-    entry = float(matrix[truth, label])
-    low, high = find_interval(noise.matrices[:, truth, label], noise.weights)
-    if matrix is not noise.matrix:
-        low, high = move_interval(entry, (float(noise.matrix[truth, label]), low, high))
-    scale = entry / max(float(noise.class_shares[truth]), SAFE_MARGIN)
-    lowest, highest = (scale * noise.class_intervals[truth]).tolist()
-    return max(0.0, min(low, lowest, entry)), min(1.0, max(high, highest, entry))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logit, ndtri
+from scipy.special import ndtri
 
 from untwist.arguments import Array
 from untwist.audit.comparison import Peer
@@ -23,7 +23,6 @@ from untwist.audit.training import train_chosen_candidate, train_on_numbers
 from untwist.audit.words import LEAST_REPEATED
 from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
-from untwist.noise.matrix import MatrixUntwisting
 from untwist.sums import add_up, add_up_by_group, average
 from untwist.theory.several_classes import SoftmaxLink
 from untwist.training_data import SourceColumns
@@ -479,7 +478,7 @@ def describe_training(audit: LabelAudit) -> TrainingFacts:
         n_trees=model.n_rounds,
         choice=model.choice,
         alpha_was_open=isinstance(classifier.alpha, str) and classifier.alpha == "auto",
-        untwists=model.untwisting is not None,
+        untwists=model.untwists,
         boosts_jointly=isinstance(model.link, SoftmaxLink),
     )
 
@@ -640,18 +639,19 @@ def trace_clean_posterior(audit: LabelAudit) -> list[Point]:
     -------
     list of Point
     """
-    if isinstance(audit.noise, MatrixUntwisting):
-        return _trace_mean_clean_posterior(audit, audit.noise)
+    if len(audit.classes) > 2:
+        return _trace_mean_clean_posterior(audit)
     twisted = np.linspace(0.0, 1.0, CURVE_POINTS)
-    clean = audit.noise.clean(logit(np.clip(twisted, CURVE_FLOOR, 1 - CURVE_FLOOR)))
+    within = np.clip(twisted, CURVE_FLOOR, 1 - CURVE_FLOOR)
+    clean = audit.noise.clean(np.column_stack([1.0 - within, within]))[:, 1]
     return [(float(x), float(y)) for x, y in zip(twisted, clean, strict=True)]
 
 
-def _trace_mean_clean_posterior(audit: LabelAudit, noise: MatrixUntwisting) -> list[Point]:
+def _trace_mean_clean_posterior(audit: LabelAudit) -> list[Point]:
     """Trace the clean posterior of what was likeliest: of several classes, its mean over each group of rows."""
     twisted, _ = _follow_label(audit)
     likeliest = audit.posterior.argmax(axis=1)
-    clean = noise.clean(audit.posterior)[np.arange(len(likeliest)), likeliest]
+    clean = audit.noise.clean(audit.posterior)[np.arange(len(likeliest)), likeliest]
     return [
         (average(twisted[rows], weight), average(clean[rows], weight))
         for rows in _group_rows(audit, twisted)

@@ -27,16 +27,15 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.audit.expectation import LEAST_POSTERIOR, Expectation, calibrate
-from untwist.audit.judging import bound_share, untwist
+from untwist.audit.judging import bound_share
 from untwist.audit.reasons import describe_limit, describe_value
 from untwist.audit.slices import JudgedRows
 from untwist.audit.training import train_on_numbers
 from untwist.classifier import UntwistClassifier
 from untwist.data.cells import to_date
 from untwist.data.encoding import TableEncoder
-from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.model import NoiseModel
 from untwist.noise.sources import NoiseBySource, estimate_by_source
-from untwist.noise.untwisting import Untwisting
 from untwist.sums import add_up_by_group
 from untwist.text import name_column
 
@@ -147,7 +146,7 @@ class HiddenSource:
         The group of each row, an index of `by_value.names`.
     posterior : array of shape (n_rows, n_classes)
         The twisted posterior by models that have seen neither the row nor the column.
-    noise : Untwisting or MatrixUntwisting
+    noise : NoiseModel
         The noise of all labels that these models show.
     is_date : bool
         Whether the column holds dates, so that ranges are of days since 1970.
@@ -170,7 +169,7 @@ class HiddenSource:
     by_value: NoiseBySource
     group_of_row: NDArray[np.intp]
     posterior: Array
-    noise: Untwisting | MatrixUntwisting
+    noise: NoiseModel
     is_date: bool = False
 
     def __repr__(self) -> str:
@@ -529,7 +528,7 @@ def _try_some_rows(judged: JudgedRows, model: UntwistClassifier, columns: list[i
         some,
         posterior=posterior,
         noise=noise,
-        expected=Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix),
+        expected=Expectation.under_one_matrix(noise.clean(posterior), noise.matrix),
     )
     as_feature = calibrate(some.expected, some.labels, some.weight).explained
     doubted = np.zeros(len(some.labels), dtype=np.bool_)
@@ -561,7 +560,7 @@ def _judge_without(
     as_feature_by_value = max(
         _explain_by_group(expected, judged, group_of_row)
         for expected in (
-            Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix),
+            Expectation.under_one_matrix(noise.clean(posterior), noise.matrix),
             Expectation.under_one_matrix(posterior, np.eye(len(noise.matrix))),
         )
     )
@@ -572,7 +571,7 @@ def _judge_without(
     rows = np.arange(len(labels))
     wrong = 1.0 - by_value.find_truth(posterior, labels, group_of_row)[rows, labels]
     share_as_source = _average(by_value, np.ones(len(names), dtype=np.bool_))
-    suspects = noise.choose_suspects(wrong) if isinstance(noise, MatrixUntwisting) else wrong > 0.5
+    suspects = noise.choose_suspects(wrong)
     return HiddenSource(
         column=encoder.feature_labels[column],
         position=column,

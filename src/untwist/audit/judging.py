@@ -9,15 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
 
 from untwist.arguments import Array
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import UNKNOWN, LabelSources
 from untwist.noise.estimate import CONFIDENCE
-from untwist.noise.matrix import SAFE_MARGIN, MatrixUntwisting
+from untwist.noise.model import SAFE_MARGIN, NoiseModel, move_interval
 from untwist.noise.sources import NoiseBySource
-from untwist.noise.untwisting import Untwisting
 from untwist.sums import add_up, add_up_by_group, average
 
 __all__ = [
@@ -28,9 +26,7 @@ __all__ = [
     "find_unseen_share",
     "judge_alike",
     "judge_by_source",
-    "move_interval",
     "settle_reviewed",
-    "untwist",
     "widen_interval",
 ]
 
@@ -44,7 +40,7 @@ class Judgement:
 
     Parameters
     ----------
-    noise : Untwisting or MatrixUntwisting
+    noise : NoiseModel
         The noise of all labels together.
     predicted : array of int
         The class that each row most likely is.
@@ -56,7 +52,7 @@ class Judgement:
         The same among the rows of each given label.
     """
 
-    noise: Untwisting | MatrixUntwisting
+    noise: NoiseModel
     predicted: NDArray[np.intp]
     wrong: Array
     share: Interval
@@ -67,7 +63,7 @@ class Judgement:
 
 
 def judge_alike(
-    noise: Untwisting | MatrixUntwisting,
+    noise: NoiseModel,
     posterior: Array,
     labels: NDArray[np.intp],
     weight: Array,
@@ -79,7 +75,7 @@ def judge_alike(
 
     Parameters
     ----------
-    noise : Untwisting or MatrixUntwisting
+    noise : NoiseModel
         That noise.
     posterior : array of shape (n_rows, n_classes)
         The twisted posterior, out of fold.
@@ -103,16 +99,15 @@ def judge_alike(
         predicted, wrong = labels.copy(), np.full(len(labels), np.nan)
         predicted[rows], wrong[rows] = found.predicted, found.wrong
         return replace(found, predicted=predicted, wrong=wrong)
-    twisted = _prepare_posterior(noise, posterior)
 
     def bound(weight_here: Array) -> Interval:
-        share, low, high = noise.share_wrong(twisted, labels, weight_here)
+        share, low, high = noise.share_wrong(posterior, labels, weight_here)
         return share, low, high if noise.is_given else _keep_unseen(high, weight_here, rows_per_case)
 
     return Judgement(
         noise=noise,
-        predicted=untwist(noise, posterior).argmax(axis=1),
-        wrong=noise.probability_wrong(twisted, labels),
+        predicted=noise.clean(posterior).argmax(axis=1),
+        wrong=noise.probability_wrong(posterior, labels),
         share=bound(weight),
         share_by_label=[bound(np.where(labels == label, weight, 0.0)) for label in range(posterior.shape[1])],
     )
@@ -177,31 +172,6 @@ def settle_reviewed(judged: Judgement, review: ReviewedRows, labels: NDArray[np.
     )
 
 
-def untwist(noise: Untwisting | MatrixUntwisting, posterior: Array) -> Array:
-    """Return the clean posterior of each class.
-
-    Parameters
-    ----------
-    noise : Untwisting or MatrixUntwisting
-        The noise.
-    posterior : array of shape (n_rows, n_classes)
-        The twisted posterior.
-
-    Returns
-    -------
-    array of shape (n_rows, n_classes)
-    """
-    if isinstance(noise, MatrixUntwisting):
-        return noise.clean(posterior)
-    log_odds = noise.clean_log_odds(logit(posterior[:, 1]))
-    return np.column_stack([expit(-log_odds), expit(log_odds)])
-
-
-def _prepare_posterior(noise: Untwisting | MatrixUntwisting, posterior: Array) -> Array:
-    """Return the posterior as methods of the noise take it: of two classes as log-odds."""
-    return np.asarray(logit(posterior[:, 1])) if isinstance(noise, Untwisting) else posterior
-
-
 # ---- labels by their sources ----
 
 
@@ -242,7 +212,7 @@ def judge_by_source(
     truth = by_source.find_truth(posterior, labels, votes.index, votes.items)[votes.items]
     wrong = np.clip(1.0 - truth[np.arange(len(labels)), labels], 0.0, 1.0)
     has_several = np.bincount(votes.items)[votes.items] > 1
-    by_features = untwist(by_source.untwisting, posterior).argmax(axis=1)
+    by_features = by_source.noise.clean(posterior).argmax(axis=1)
     noise = _pool_noise(by_source, votes, truth, labels, weight)
     share = average(wrong, weight)
     overall = share, *bound_share(share, by_source, noise, posterior, labels, weight, rows_per_case)
@@ -264,7 +234,7 @@ def judge_by_source(
 def bound_share(
     share: float,
     by_source: NoiseBySource,
-    noise: Untwisting | MatrixUntwisting,
+    noise: NoiseModel,
     posterior: Array,
     labels: NDArray[np.intp],
     weight: Array,
@@ -278,7 +248,7 @@ def bound_share(
         That share.
     by_source : NoiseBySource
         What each source gets wrong.
-    noise : Untwisting or MatrixUntwisting
+    noise : NoiseModel
         The noise of all labels together.
     posterior : array of shape (n_rows, n_classes)
         The twisted posterior, out of fold.
@@ -294,7 +264,7 @@ def bound_share(
     low, high : float
         From 0 to no less than what all labels leave open where no noise is found.
     """
-    pooled = noise.share_wrong(_prepare_posterior(noise, posterior), labels, weight)
+    pooled = noise.share_wrong(posterior, labels, weight)
     low, high = _bound_mean(share, pooled, by_source.shares, by_source.intervals, by_source.counts)
     if not noise.found:
         low, high = 0.0, max(high, pooled[2])
@@ -303,13 +273,13 @@ def bound_share(
 
 def _pool_noise(
     by_source: NoiseBySource, votes: LabelSources, truth: Array, labels: NDArray[np.intp], weight: Array
-) -> Untwisting | MatrixUntwisting:
+) -> NoiseModel:
     """Return the noise of all labels as they are.
 
     Labels may have weighed more or less where the posterior was learned, which changes the share of wrong ones. That a
     source stands out is evidence of noise, and so are two labels of an item that differ, as an item has one truth.
     """
-    noise = by_source.untwisting
+    noise = by_source.noise
     found = bool(noise.found or by_source.stands_out.any() or _has_disagreeing_labels(votes.items, labels))
     mass = _sum_truth_by_source(len(by_source.names), votes, truth, weight)
     class_shares = 1.0 - np.diagonal(by_source.matrices, axis1=1, axis2=2)
@@ -320,25 +290,13 @@ def _pool_noise(
         low, high = _bound_mean(shares[true], pooled, *own)
         return (low, high) if found else (0.0, max(high, pooled[2]))
 
-    if isinstance(noise, Untwisting):
-        return replace(
-            noise,
-            rate_neg=shares[0],
-            rate_pos=shares[1],
-            interval_neg=bound(0, (noise.rate_neg, *noise.interval_neg)),
-            interval_pos=bound(1, (noise.rate_pos, *noise.interval_pos)),
-            found=found,
-        )
-    pooled = [(share, low, high) for share, (low, high) in zip(noise.class_shares, noise.class_intervals, strict=True)]
     share = average(np.array(shares), mass.sum(axis=0))
-    return replace(
-        noise,
-        share=share,
-        interval=_bound_mean(
-            share, (noise.share, *noise.interval), by_source.shares, by_source.intervals, by_source.counts
-        ),
-        class_shares=np.array(shares),
-        class_intervals=np.array([bound(true, one) for true, one in enumerate(pooled)]),
+    of_all = by_source.shares, by_source.intervals, by_source.counts
+    return noise.pool_sources(
+        share,
+        _bound_mean(share, (noise.share, *noise.interval), *of_all),
+        np.array(shares),
+        np.array([bound(true, one) for true, one in enumerate(noise.list_class_shares())]),
         found=found,
     )
 
@@ -378,24 +336,6 @@ def _bound_mean(mean: float, pooled: Interval, shares: Array, intervals: Array, 
 
 
 # ---- shares and their intervals ----
-
-
-def move_interval(share: float, other: Interval) -> tuple[float, float]:
-    """Return an interval that is as far from a share, in log-odds, as another one is from its own.
-
-    Parameters
-    ----------
-    share : float
-        The share.
-    other : Interval
-        Another share with its limits.
-
-    Returns
-    -------
-    low, high : float
-    """
-    here, there, low, high = logit(np.clip([share, *other], SAFE_MARGIN, 1.0 - SAFE_MARGIN))
-    return min(float(expit(here + low - there)), share), max(float(expit(here + high - there)), share)
 
 
 def widen_interval(interval: Interval, share: float) -> Interval:

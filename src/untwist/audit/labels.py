@@ -21,14 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from untwist.arguments import Array, check_count, check_share
 from untwist.audit import frames, words
-from untwist.audit.confusions import Confusion, expect_labels, find_confusions, iterate_truths
+from untwist.audit.confusions import Confusion, expect_labels, find_confusions
 from untwist.audit.correcting import doubt_correction
 from untwist.audit.discoveries import FALSE_DISCOVERY_RATE
 from untwist.audit.expectation import Expectation
 from untwist.audit.hidden_sources import MOST_CELLS, HiddenSource, find_hidden_source
 from untwist.audit.issues.finding import find_issues_in, read_times
 from untwist.audit.issues.issue import DataIssue
-from untwist.audit.judging import find_unseen_share, untwist, widen_interval
+from untwist.audit.judging import find_unseen_share, widen_interval
 from untwist.audit.reasons import N_NAMED, Explanation, ReasonFinder
 from untwist.audit.reviewed import ReviewOutcome, describe_review, sum_up_review
 from untwist.audit.slices import JudgedRows, Slice, find_slices
@@ -52,9 +52,8 @@ from untwist.display import (
 )
 from untwist.files.decisions import read_decisions
 from untwist.model import FittedModel
-from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.model import NoiseModel
 from untwist.noise.sources import NoiseBySource
-from untwist.noise.untwisting import Untwisting
 from untwist.sums import add_up, average
 from untwist.theory import twists
 
@@ -80,7 +79,7 @@ class LabelAudit:
         The twisted posterior of each class, out of fold.
     wrong : array
         The probability that the label is wrong.
-    noise : Untwisting or MatrixUntwisting
+    noise : NoiseModel
         The rates, or of several classes the transition matrices, that fit; `noise.found` says whether there is evidence
         of noise at all, `matrix` which class bears which label how often.
     noise_rate : tuple of float
@@ -150,7 +149,7 @@ class LabelAudit:
     predicted: NDArray[Any]
     posterior: Array
     wrong: Array
-    noise: Untwisting | MatrixUntwisting
+    noise: NoiseModel
     noise_rate: tuple[float, float, float]
     rate_by_label: dict[Any, tuple[float, float, float]]
     weight: Array
@@ -305,7 +304,7 @@ class LabelAudit:
     @cached_property
     def matrix(self) -> Array:
         """The transition matrix of all labels together: a row per true class, a column per label."""
-        if self.by_source is None or isinstance(self.noise, Untwisting):
+        if self.by_source is None or len(self.classes) == 2:
             return self.noise.matrix
         expected = expect_labels(self.truth, self.label_indices, self.weight)
         return np.asarray(expected / np.maximum(expected.sum(axis=1, keepdims=True), np.finfo(float).tiny))
@@ -350,15 +349,12 @@ class LabelAudit:
         """
         noise = self.noise
         doubted = 0.0 if self.twins is None else self.twins.share
-        if isinstance(noise, Untwisting):
-            rates = [(noise.rate_neg, *noise.interval_neg), (noise.rate_pos, *noise.interval_pos)]
-            return [widen_interval(one, doubted) for one in rates]
+        if len(self.classes) == 2:
+            return [widen_interval(one, doubted) for one in noise.list_class_shares()]
         n_rows = [np.count_nonzero((self.predicted == name) & (self.weight > 0)) for name in self.classes]
         rates = [
             (share, low, high if noise.is_given else max(high, find_unseen_share(int(n) / self.rows_per_case)))
-            for share, (low, high), n in zip(
-                noise.class_shares.tolist(), noise.class_intervals.tolist(), n_rows, strict=True
-            )
+            for (share, low, high), n in zip(noise.list_class_shares(), n_rows, strict=True)
         ]
         return [widen_interval(one, doubted) for one in rates]
 
@@ -514,7 +510,7 @@ class LabelAudit:
         if len(self.classes) != 2:
             raise ValueError(f"alpha_star is for two classes, and there are {len(self.classes)}")
         clean = self.clean
-        twisted = self.posterior if self.by_source is None else self.by_source.twist(clean, self.source_indices)
+        twisted = self.posterior if self.by_source is None else self.by_source.noisy(clean, self.source_indices)
         return twists.alpha_star(clean[:, 1], twisted[:, 1])
 
     # ---- which rows to look at ----
@@ -554,7 +550,7 @@ class LabelAudit:
         """Return the rows to review, the most suspect first, by position (as for `iloc`).
 
         Without further arguments they are, of two classes, those that are more likely wrong than right; of several, the
-        set with the highest expected F1 (`MatrixUntwisting.choose_suspects`). Without evidence of noise there are none
+        set with the highest expected F1 (`NoiseModel.choose_suspects`). Without evidence of noise there are none
         but those of a budget. Rows that were reviewed are never among them.
 
         Parameters
@@ -590,10 +586,8 @@ class LabelAudit:
         if not self.noise.found:
             return order[:0]
         wrong = self.wrong[order]
-        if false_discovery_rate is None and isinstance(self.noise, MatrixUntwisting):
-            return order[self.noise.choose_suspects(wrong)]
         if false_discovery_rate is None:
-            return order[wrong > 0.5]
+            return order[self.noise.choose_suspects(wrong)]
         # This share rises from row to row, as the most suspect rows come first.
         share_right = np.cumsum(1.0 - wrong) / np.arange(1, len(wrong) + 1)
         return order[share_right <= false_discovery_rate]
@@ -1006,7 +1000,7 @@ class LabelAudit:
     @cached_property
     def clean(self) -> Array:
         """The clean posterior of each class by the features alone, out of fold."""
-        return untwist(self.noise, self.posterior)
+        return self.noise.clean(self.posterior)
 
     @cached_property
     def truth(self) -> Array:
@@ -1016,9 +1010,8 @@ class LabelAudit:
                 self.posterior, self.label_indices, self.source_indices, self.item_indices
             )
             return by_item[self.item_indices]
-        if isinstance(self.noise, MatrixUntwisting):
-            parts = zip(self.noise.weights, iterate_truths(self.noise, self.posterior, self.label_indices), strict=True)
-            truth = np.asarray(sum(weight * part for weight, part in parts))
+        if len(self.classes) > 2:
+            truth = self.noise.find_truth(self.posterior, self.label_indices)
             if self.reviewed is not None:
                 decided = np.searchsorted(self.classes, self.predicted[self.reviewed])
                 truth[self.reviewed] = np.eye(len(self.classes))[decided]

@@ -21,12 +21,10 @@ from scipy.special import gammaincc
 from untwist.arguments import Array
 from untwist.audit.discoveries import FALSE_DISCOVERY_RATE, select_discoveries
 from untwist.audit.expectation import Expectation, calibrate, find_prior
-from untwist.audit.judging import untwist
 from untwist.audit.reasons import describe_limit, describe_value
 from untwist.data.encoding import TableEncoder
-from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.model import NoiseModel
 from untwist.noise.sources import estimate_by_source
-from untwist.noise.untwisting import Untwisting
 from untwist.sums import add_up
 from untwist.text import name_column
 
@@ -110,7 +108,7 @@ class JudgedRows:
         The index of each row's label.
     weight : array
         The sample weights.
-    noise : Untwisting or MatrixUntwisting
+    noise : NoiseModel
         The noise of all rows.
     expected : Expectation
         What labels are expected to be by all that is known.
@@ -125,9 +123,9 @@ class JudgedRows:
     posterior: Array
     labels: NDArray[np.intp]
     weight: Array
-    noise: Untwisting | MatrixUntwisting
+    noise: NoiseModel
     expected: Expectation
-    without: Mapping[int, tuple[Array, Untwisting | MatrixUntwisting]] = field(default_factory=dict)
+    without: Mapping[int, tuple[Array, NoiseModel]] = field(default_factory=dict)
     rows_per_case: float = 1.0
 
     def take(self, rows: NDArray[np.intp]) -> JudgedRows:
@@ -219,7 +217,7 @@ def _group_by_expectation(judged: JudgedRows, columns: list[int]) -> Iterator[tu
     """Yield what parts are judged by, with the indices of these parts, by the column of each part."""
     yield judged.expected, [index for index, column in enumerate(columns) if column not in judged.without]
     for left_out, (posterior, noise) in judged.without.items():
-        expected = Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix)
+        expected = Expectation.under_one_matrix(noise.clean(posterior), noise.matrix)
         yield expected, [index for index, column in enumerate(columns) if column == left_out]
 
 

@@ -16,8 +16,6 @@ from untwist.display import (
     write_percent,
     write_table,
 )
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.untwisting import Untwisting
 from untwist.text import for_page
 
 if TYPE_CHECKING:
@@ -83,7 +81,7 @@ def describe_audit(audit: LabelAudit, *, for_command: bool) -> str:
     suspects = audit.suspects()
     number = f"{'' if audit.reviewed is None else 'of those not reviewed '}{len(suspects)}"
     doubted = f"{number} are suspects"
-    if not isinstance(audit.noise, MatrixUntwisting):
+    if len(audit.classes) == 2:
         doubted = f"{number} are more likely wrong than right"
     elif audit.tells_how_many:
         doubted += f", about {audit.expect_wrong(suspects):,.0f} of them truly wrong"
@@ -165,7 +163,7 @@ def describe_noise(audit: LabelAudit) -> str:
     """
     if not audit.tells_how_many:
         return SOME_WRONG if audit.noise.found else NOTHING_KNOWN
-    if audit.by_source is None or not audit.noise.found or isinstance(audit.noise, Untwisting):
+    if audit.by_source is None or not audit.noise.found or len(audit.classes) == 2:
         return audit.noise.describe(audit.classes)
     share, low, high = audit.noise_rate
     return f"wrong labels: {share:.1%} ({low:.1%} to {high:.1%}) of all"

@@ -1,10 +1,10 @@
 """Rows that a person has reviewed: what was chosen is boosted once more, with their labels as they should be.
 
 The search sees the labels as they were given. What its models say of rows that they have not seen tells how noisy these
-are, and what the reviewer found tells it better (`untwist.noise.reviews`). Then the chosen candidate is boosted again
+are, and what the reviewer found tells it better (`untwist.noise.model`). Then the chosen candidate is boosted again
 on the same folds: a reviewed row has its right label, which weighs as much as the noisy labels that it is worth there
-(`find_worth`). With these weights the twisted posterior stays what the boosted trees learn, whichever rows were chosen
-for the review and why, so that nothing that follows has to know of it.
+(`NoiseModel.worth`). With these weights the twisted posterior stays what the boosted trees learn, whichever rows were
+chosen for the review and why, so that nothing that follows has to know of it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ from untwist.automatic.search import Search
 from untwist.data.reviews import ReviewedRows
 from untwist.fitting import Fit
 from untwist.model import FittedModel, OutOfFold
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.reviews import find_worth, learn_from_review
-from untwist.noise.untwisting import Untwisting
 from untwist.training_data import TrainingData
 
 __all__ = ["fit_with_review", "judge_with_review"]
@@ -83,14 +80,12 @@ def judge_with_review(model: FittedModel, data: TrainingData, unseen: OutOfFold,
     noise = replace(model, out_of_fold=counted).estimate_noise(data.settings.known_noise, data.workers)
     if review.knows_given:
         known = np.flatnonzero(review.is_reviewed & (unseen.row_weights() > 0))
-        noise = learn_from_review(
-            noise,
+        noise = noise.learn(
             judged.out_of_fold_posterior_of_labels()[known],
             review.given[known].astype(np.intp),
             review.labels[known].astype(np.intp),
         )
-    is_undone = noise.found or not isinstance(noise, MatrixUntwisting)
-    return replace(judged, noise=noise, untwisting=noise if is_undone else None)
+    return replace(judged, noise=noise, untwists=noise.is_undone)
 
 
 def _boost_again(search: Search, model: FittedModel, review: ReviewedRows) -> FittedModel:
@@ -123,10 +118,9 @@ def _boost_again(search: Search, model: FittedModel, review: ReviewedRows) -> Fi
 
 def _weigh(model: FittedModel, review: ReviewedRows) -> Array:
     """Return how many noisy labels the label of each row is worth."""
-    noise = model.noise
-    assert isinstance(noise, (Untwisting, MatrixUntwisting))  # `TrainingData` has refused settings without.
+    assert model.noise is not None  # `TrainingData` has refused settings without.
     worth = np.ones(len(review.labels))
     known = np.flatnonzero(review.is_reviewed)
     posterior = model.out_of_fold_posterior_of_labels()[known]
-    worth[known] = find_worth(noise, posterior, review.labels[known].astype(np.intp))
+    worth[known] = model.noise.worth(posterior, review.labels[known].astype(np.intp))
     return worth

@@ -29,9 +29,9 @@ from untwist.boosting.engines.engine import Team
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads
 from untwist.boosting.runs import advance, say
-from untwist.fitting import Fit, decide_alpha, make_team, take_known_noise
+from untwist.fitting import Fit, decide_alpha, make_team
 from untwist.model import Candidate, Choice, FittedModel, Mixture, OutOfFold
-from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.model import NoiseModel
 from untwist.noise.plausibility import MOST_TELLING_WEIGHT
 from untwist.noise.transitions import FEWEST_ROWS_PER_CLASS
 from untwist.progress import find_display
@@ -514,7 +514,7 @@ class Search:
             n_rows=data.n_rows,
             n_effective_rows=data.n_effective_rows,
             choice=Choice(candidate, tuple(self.candidates.values()), mixture),
-            noise=self.alpha_decision.estimate,
+            menon=self.alpha_decision.estimate,
             out_of_fold=unseen,
         )
         if not settings.untwists_posteriors:
@@ -530,20 +530,19 @@ class Search:
 
     def _judge_noise(self, model: FittedModel) -> FittedModel:
         """Return a model that knows and undoes the noise; one without where Ctrl-C leaves no time to estimate it."""
-        noise = take_known_noise(self.settings.known_noise)
+        known = self.settings.known_noise
+        noise = None if known is None else NoiseModel.given(known)
         most = MOST_CLASSES if self.interrupt is None else MOST_CLASSES_AFTER_INTERRUPT
         if model.out_of_fold is not None and len(model.classes) <= most:
             try:
-                noise = model.estimate_noise(self.settings.known_noise, self.data.workers)
+                noise = model.estimate_noise(known, self.data.workers)
             except KeyboardInterrupt as interrupt:
                 self.interrupt = interrupt
         if noise is None:
             if self.interrupt is not None:
                 self.interrupt.add_note(NO_TIME_FOR_NOISE)
             return model
-        # Of two classes, no noise is one of the hypotheses that are weighed. Of several it is all or nothing.
-        is_undone = noise.found or not isinstance(noise, MatrixUntwisting)
-        return replace(model, noise=noise, untwisting=noise if is_undone else None)
+        return replace(model, noise=noise, untwists=noise.is_undone)
 
     def train_on_all_rows(self, best: FoldRun, candidate: Candidate, mixture: Mixture | None) -> list[list[Forest]]:
         """Return trees of all rows, by class, with the settings that folds chose; nothing where Ctrl-C comes before.

@@ -18,9 +18,7 @@ from untwist.data.sources import UNKNOWN, LabelSources
 from untwist.fitting import Fit
 from untwist.model import FittedModel
 from untwist.noise.dependence import find_rows_per_case
-from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource, estimate_by_source
-from untwist.noise.untwisting import Untwisting
 from untwist.sums import add_up, average
 from untwist.training_data import TrainingData
 
@@ -85,7 +83,7 @@ def judge_sources(model: FittedModel, data: TrainingData, reliability: Array | N
     unseen, noise, sources = model.out_of_fold, model.noise, data.sources
     assert unseen is not None
     assert sources is not None
-    assert isinstance(noise, (Untwisting, MatrixUntwisting))  # `SourceColumns` has refused settings without.
+    assert noise is not None  # `SourceColumns` has refused settings without.
     if unseen.fingerprint is None:
         return model
     model = replace(model, out_of_fold=replace(unseen, sources=sources))
@@ -105,7 +103,7 @@ def judge_sources(model: FittedModel, data: TrainingData, reliability: Array | N
         pooled_weight=in_training[present],
         rows_per_case=find_rows_per_case(posterior, data.rows.labels, weight, groups),
     )
-    return replace(model, sources=found, noise=found.untwisting, untwisting=found.untwisting)
+    return replace(model, sources=found, noise=found.noise, untwists=True)
 
 
 def differ_much(noise: NoiseBySource) -> bool:

@@ -16,7 +16,7 @@ from sklearn.metrics._scorer import _BaseScorer
 
 from untwist.arguments import Array, check_real
 from untwist.boosting.ensemble import is_stale
-from untwist.noise.posterior import ClassesPosterior, Posterior
+from untwist.noise.posterior import Posterior
 from untwist.theory.links import Link
 
 __all__ = ["Answers", "MeasuredRows", "Measurer", "Metric", "read_metric"]
@@ -69,7 +69,7 @@ class Answers(ClassifierMixin, BaseEstimator):
     It speaks of the twisted posterior, as it is compared with labels that are as noisy as those of the training.
     """
 
-    def __init__(self, classes: NDArray[Any], posterior: Posterior | ClassesPosterior) -> None:
+    def __init__(self, classes: NDArray[Any], posterior: Posterior) -> None:
         self.classes = classes
         self.posterior = posterior
 

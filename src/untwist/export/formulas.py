@@ -17,9 +17,9 @@ import numpy as np
 from untwist.arguments import Array
 from untwist.export.terms import Term
 from untwist.model import FittedModel
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.posterior import TIE_BREAK, ClassesPosterior, turns_labels_over
-from untwist.noise.untwisting import REACH, TABLE
+from untwist.noise.model import NoiseFormula
+from untwist.noise.posterior import TIE_BREAK, turns_labels_over
+from untwist.noise.two_classes import REACH, TABLE
 from untwist.theory.links import find_link_name
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
@@ -93,21 +93,18 @@ def choose_formula(fitted: FittedModel) -> Formula:
     link = None
     if not isinstance(fitted.link, SoftmaxLink):
         link = LinkFormula(abs(loss.alpha), find_link_name(fitted.link), posterior.floor)
-    if isinstance(posterior, ClassesPosterior):
-        if posterior.untwisting is None:
-            return TiltedSoftmaxFormula(loss.alpha, posterior.floor)
-        return MatrixFormula(link, posterior.floor, posterior.class_weights, posterior.untwisting)
-    assert link is not None
-    untwisting = posterior.untwisting
+    has_two_classes = len(fitted.classes) == 2
+    if posterior.noise is not None and not has_two_classes:
+        return MatrixFormula(link, posterior.floor, posterior.class_weights, posterior.noise.formula())
+    if link is None:
+        return TiltedSoftmaxFormula(loss.alpha, posterior.floor)
     each = ScoreFormula(
         link=link,
-        sign=-1.0 if untwisting is None and turns_labels_over(posterior.link) else 1.0,
+        sign=-1.0 if posterior.noise is None and turns_labels_over(posterior.link) else 1.0,
         shift=posterior.shift,
-        table=None if untwisting is None else untwisting.clean_table,
-        scale=1.0 if untwisting is None else untwisting.scale,
-        offset=0.0 if untwisting is None else untwisting.offset,
+        noise=NoiseFormula() if posterior.noise is None else posterior.noise.formula(),
     )
-    return each if len(fitted.classes) == 2 else EachScoreFormula(each)
+    return each if has_two_classes else EachScoreFormula(each)
 
 
 # ---- one score ----
@@ -217,19 +214,19 @@ class ScoreFormula:
         -1 where the score speaks for the first class, as a negative alpha makes it, else 1.
     shift : float
         What class weights add to the log-odds.
-    table : array or None
-        The untwisted log-odds over those of the twisted posterior times `scale` plus `offset`; None where alpha alone
-        untwists.
-    scale, offset : float
-        The calibration of the twisted log-odds.
+    noise : NoiseFormula
+        The noise to undo; without a table where alpha alone untwists.
     """
 
     link: LinkFormula
     sign: float
     shift: float
-    table: Array | None
-    scale: float
-    offset: float
+    noise: NoiseFormula
+
+    @property
+    def table(self) -> Array | None:
+        """The clean log-odds over the twisted ones, where there are such."""
+        return self.noise.table
 
     def write_clean(self, score: Term) -> tuple[Term, Term]:
         """Write the decision score and the clean posterior of the class in question, within its limits.
@@ -253,13 +250,13 @@ class ScoreFormula:
         else:
             twisted = write("copysign", self.link.write_twisted_log_odds(size), score)
             tie_break = TIE_BREAK * score / (1.0 + size)
-            calibrated = self.scale * (twisted + tie_break - self.shift) + self.offset
+            calibrated = self.noise.scale * (twisted + tie_break - self.shift) + self.noise.offset
             decision = self._write_untwisted(calibrated)
             posterior = 0.5 + 0.5 * write("tanh", 0.5 * decision)
         return decision, score.define("posterior", _write_within(posterior, self.link.floor))
 
     def _write_untwisted(self, odds: Term) -> Term:
-        """Write `Untwisting.clean_log_odds`: linear between the points of the table, with slope 1 beyond its ends."""
+        """Write `TwoClassNoise.clean_log_odds`: linear between the points of the table, with slope 1 beyond them."""
         write = odds.writer.write
         define = odds.define
         odds = define("twisted", odds)
@@ -359,14 +356,14 @@ class MatrixFormula:
         Posteriors are kept at or above this, before they are scaled to sum to one.
     class_weights : array
         What the rows of each class were multiplied by.
-    untwisting : MatrixUntwisting
+    noise : NoiseFormula
         The noise to undo.
     """
 
     link: LinkFormula | None
     floor: float
     class_weights: Array
-    untwisting: MatrixUntwisting
+    noise: NoiseFormula
     sign: float = 1.0
     table: None = None
 
@@ -396,24 +393,21 @@ class MatrixFormula:
         return decision, _write_shares(write("exp", decision), decision, self.floor)
 
     def _write_mean(self, twisted: Term) -> Term:
-        """Write `MatrixUntwisting.clean`: the mean over the components."""
+        """Write `SeveralClassesNoise.clean`: the mean over the components."""
         twisted = twisted.define("twisted", twisted)
-        parts = [
-            self._write_component(twisted, index) * float(weight)
-            for index, weight in enumerate(self.untwisting.weights)
-        ]
+        parts = [self._write_component(twisted, *numbers) * weight for weight, *numbers in self.noise.components]
         mean = parts[0]
         for part in parts[1:]:
             mean = mean.define("mean", mean + part)
         return mean
 
-    def _write_component(self, twisted: Term, index: int) -> Term:
+    def _write_component(self, twisted: Term, matrix: Array, slope: Array, offset: Array) -> Term:
         """Write `untwist_by_matrix`."""
         write = twisted.writer.write
-        inverse = np.linalg.inv(self.untwisting.matrices[index])
-        plain = twisted.define("plain", write("max", twisted @ inverse, self.untwisting.least))
+        inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+        plain = twisted.define("plain", write("max", twisted @ inverse, self.noise.least))
         log_plain = write("log", plain) - write("log", write("total", plain))
-        return _write_softmax(log_plain * self.untwisting.slopes[index] + self.untwisting.offsets[index])
+        return _write_softmax(log_plain * slope + offset)
 
 
 def _write_softmax(score: Term) -> Term:

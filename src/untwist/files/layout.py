@@ -22,10 +22,8 @@ __all__ = [
     "FOREST_ARRAYS",
     "LABEL_TYPES",
     "MAGIC",
-    "MATRIX_ARRAYS",
     "MOST_SOURCE_LETTERS",
     "SOURCE_ARRAYS",
-    "UNTWISTING_ARRAYS",
     "VERSION",
     "pack",
     "unpack",
@@ -54,19 +52,6 @@ LABEL_TYPES = re.compile(r"\|b1|<[iuf][248]|\|[iu]1|<U\d{1,4}|\|O")
 
 #: The arrays that a forest consists of.
 FOREST_ARRAYS = tuple(field.name for field in fields(Forest) if field.name != "n_features")
-
-#: The arrays of an `Untwisting`; its other fields are in the header.
-UNTWISTING_ARRAYS = ("weights", "rates_neg", "rates_pos", "slopes", "bends", "shortfalls")
-
-#: The arrays of a `MatrixUntwisting` and their axes: matrices (m), classes (k), the two ends of an interval (2).
-MATRIX_ARRAYS = {
-    "weights": "m",
-    "matrices": "mkk",
-    "slopes": "mk",
-    "offsets": "mk",
-    "class_shares": "k",
-    "class_intervals": "k2",
-}
 
 #: The arrays of a `NoiseBySource` and their axes: sources (s), classes (k), the two ends of an interval (2).
 SOURCE_ARRAYS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,10 +23,8 @@ from untwist.data.tables import KNOWN_CATEGORIES, Schema
 from untwist.files.estimators import ESTIMATORS
 from untwist.files.layout import (
     LABEL_TYPES,
-    MATRIX_ARRAYS,
     MOST_SOURCE_LETTERS,
     SOURCE_ARRAYS,
-    UNTWISTING_ARRAYS,
     unpack,
 )
 from untwist.files.reading_trees import read_ensemble
@@ -42,9 +40,11 @@ from untwist.files.values import (
 )
 from untwist.growth import Growth
 from untwist.model import GIVEN_SCORES, Candidate, Choice, FittedModel, Mixture
-from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting
-from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.model import NoiseModel
+from untwist.noise.paper import MenonEstimate
+from untwist.noise.several_classes import SeveralClassesNoise
 from untwist.noise.sources import NoiseBySource
+from untwist.noise.two_classes import TwoClassNoise
 from untwist.pilboost import PILBoostClassifier
 from untwist.predicting import ModelPredictions
 from untwist.settings import choose_engine, choose_recipe_engine
@@ -103,9 +103,6 @@ SOFTMAX = "softmax"
 
 #: The alpha of such a link stays below this, so that tilted scores are finite.
 LARGEST_SOFTMAX_ALPHA = 1e100
-
-#: The kinds of noise estimates.
-NOISE_KINDS: dict[str, type[NoiseEstimate]] = {"Untwisting": Untwisting, "MenonEstimate": MenonEstimate}
 
 #: Those numbers of a choice that are whole.
 WHOLE_NUMBERS = {"max_depth", "n_rounds", "n_trees", "min_samples_leaf"}
@@ -213,7 +210,9 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
     encoder = _read_columns(about["columns"], n_scores, accepted, arrays)
     classes = _read_classes(about["classes"], n_scores)
     noise = _read_noise(about["noise"], arrays, len(classes))
-    untwisting = _find_untwisting(about["untwists"], noise)
+    untwists = about["untwists"]
+    require(isinstance(untwists, bool), "untwists is true or false")
+    require(noise is not None or not untwists, "there is noise to untwist")
     has_twins = about["near_duplicates"]
     require(isinstance(has_twins, bool), "near_duplicates is true or false")
     n_rows = read_whole(about["rows"], 0)
@@ -231,10 +230,11 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
         n_effective_rows=read_number(about["weight"], low=0.0, high=MOST_WEIGHT),
         choice=None if about["choice"] is None else _read_choice(about["choice"]),
         noise=noise,
-        untwisting=untwisting,
+        untwists=untwists,
+        menon=None if about["menon"] is None else _read_menon(about["menon"], len(classes)),
         validation_rows=validation_rows,
         validation_shares=validation_shares,
-        sources=None if about["sources"] is None else _read_sources(about["sources"], arrays, len(classes), untwisting),
+        sources=None if about["sources"] is None else _read_sources(about["sources"], arrays, len(classes), noise),
         init=None if about["init"] is None else read_one_of(about["init"], ("prior", "zero", GIVEN_SCORES)),
         has_twins=has_twins,
     )
@@ -406,32 +406,40 @@ def _read_record(about: Any, kind: type[Record]) -> Record:
     return kind(**values)
 
 
-def _read_noise(about: Any, arrays: ArrayReader, n_classes: int) -> NoiseEstimate | MatrixUntwisting | None:
+def _read_noise(about: Any, arrays: ArrayReader, n_classes: int) -> NoiseModel | None:
     if about is None:
         return None
-    if about["kind"] == "MatrixUntwisting":
-        return _read_matrices(about, arrays, n_classes)
-    kind = NOISE_KINDS[about["kind"]]
-    values = {field.name: _read_noise_field(field.name, about[field.name], arrays) for field in fields(kind)}
-    if kind is Untwisting:
-        _check_untwisting(values)
-        require(values["n_classes"] == n_classes == 2, "pairs of rates are the noise of two classes")
-    return kind(**values)
+    return _read_rates(about, arrays) if n_classes == 2 else _read_matrices(about, arrays, n_classes)
 
 
-def _read_noise_field(name: str, plain: Any, arrays: ArrayReader) -> Any:
+def _read_menon(about: Any, n_classes: int) -> MenonEstimate:
+    require(n_classes == 2, "the estimate of the paper is for two classes")
+    return MenonEstimate(
+        **{field.name: _read_noise_field(field.name, about[field.name]) for field in fields(MenonEstimate)}
+    )
+
+
+def _read_rates(about: Any, arrays: ArrayReader) -> TwoClassNoise:
+    values: dict[str, Any] = {name: _read_of_pairs(name, about[name], arrays) for name in TwoClassNoise.array_axes}
+    values |= {name: _read_noise_field(name, about[name]) for name in _list_other_fields(TwoClassNoise)}
+    _check_rates(values)
+    return TwoClassNoise(**values)
+
+
+def _read_of_pairs(name: str, plain: Any, arrays: ArrayReader) -> Array | None:
     if name in ("bends", "shortfalls") and plain is None:  # Rates that are known have none.
         return None
-    if name in UNTWISTING_ARRAYS:
-        return check_finite(arrays.read(plain), low=-math.inf if name == "bends" else 0.0)
+    return check_finite(arrays.read(plain), low=-math.inf if name == "bends" else 0.0)
+
+
+def _read_noise_field(name: str, plain: Any) -> Any:
     if name.startswith("interval"):
         return _read_interval(plain)
     if name == "found":
         require(isinstance(plain, bool), "found is true or false")
         return plain
-    if name.startswith("rate") or name == "uneven_limit":
-        return read_number(plain, low=0.0, high=1.0)
-    return read_whole(plain, 2) if name == "n_classes" else read_number(plain)
+    is_share = name.startswith("rate") or name in ("share", "uneven_limit")
+    return read_number(plain, low=0.0, high=1.0) if is_share else read_number(plain)
 
 
 def _read_interval(plain: Any) -> tuple[float, float]:
@@ -440,8 +448,8 @@ def _read_interval(plain: Any) -> tuple[float, float]:
     return low, high
 
 
-def _check_untwisting(values: dict[str, Any]) -> None:
-    sizes = {len(values[name]) for name in UNTWISTING_ARRAYS if values[name] is not None}
+def _check_rates(values: dict[str, Any]) -> None:
+    sizes = {len(values[name]) for name in TwoClassNoise.array_axes if values[name] is not None}
     require(len(sizes) == 1 and 1 <= sizes.pop() <= MOST_RATES, "there is a weight per pair of rates")
     require(bool(np.all(values["weights"] > 0)), "weights of rates are positive")
     require(bool(abs(values["weights"].sum() - 1.0) < ROUNDING), "weights of rates sum to one")
@@ -456,13 +464,13 @@ def _check_untwisting(values: dict[str, Any]) -> None:
     require(values["scale"] < LARGEST_SCALE, f"the scale of the calibration is below {LARGEST_SCALE}")
 
 
-def _read_matrices(about: Any, arrays: ArrayReader, n_classes: int) -> MatrixUntwisting:
+def _read_matrices(about: Any, arrays: ArrayReader, n_classes: int) -> SeveralClassesNoise:
     require(n_classes > 2, "matrices untwist more than two classes")
-    values: dict[str, Any] = {name: check_finite(arrays.read(about[name])) for name in MATRIX_ARRAYS}
+    values: dict[str, Any] = {name: check_finite(arrays.read(about[name])) for name in SeveralClassesNoise.array_axes}
     n_matrices = len(values["weights"])
     require(1 <= n_matrices <= MOST_MATRICES, f"there are 1 to {MOST_MATRICES} matrices")
     lengths = {"m": n_matrices, "k": n_classes, "2": 2}
-    for name, axes in MATRIX_ARRAYS.items():
+    for name, axes in SeveralClassesNoise.array_axes.items():
         shape = [lengths[axis] for axis in axes]
         require(values[name].size == math.prod(shape), f"{name} has a number for each class and matrix")
         values[name] = values[name].reshape(shape)
@@ -474,11 +482,9 @@ def _read_matrices(about: Any, arrays: ArrayReader, n_classes: int) -> MatrixUnt
     require(bool(np.all(np.abs(values["offsets"]) < LARGEST_OFFSET)), f"offsets are below {LARGEST_OFFSET}")
     for name in ("class_shares", "class_intervals"):
         require(bool(np.all((values[name] >= 0) & (values[name] <= 1))), f"{name} are shares")
-    values |= {
-        name: _read_matrix_field(name, about[name]) for name in _list_other_fields(MatrixUntwisting, MATRIX_ARRAYS)
-    }
+    values |= {name: _read_noise_field(name, about[name]) for name in _list_other_fields(SeveralClassesNoise)}
     require(0 < values["least"] < 1.0 / n_classes, "the least posterior is positive and below that of equal classes")
-    return MatrixUntwisting(**values)
+    return SeveralClassesNoise(**values)
 
 
 def _check_matrices(matrices: Array) -> None:
@@ -492,9 +498,7 @@ def _check_matrices(matrices: Array) -> None:
         require(largest < LARGEST_INVERSE, "transition matrices are invertible")
 
 
-def _read_sources(
-    about: Any, arrays: ArrayReader, n_classes: int, untwisting: Untwisting | MatrixUntwisting | None
-) -> NoiseBySource:
+def _read_sources(about: Any, arrays: ArrayReader, n_classes: int, noise: NoiseModel | None) -> NoiseBySource:
     names = _read_names("sources", about["names"], MOST_SOURCE_LETTERS)
     lengths = {"s": len(names), "k": n_classes, "2": 2}
     values: dict[str, Any] = {}
@@ -513,32 +517,11 @@ def _read_sources(
     require(bool(np.all(values["reliability"] > 0)), "a label of any source is worth something")
     evidence = read_number(about["evidence"])
     require(math.isfinite(evidence), "the evidence of sources is finite")
-    if untwisting is None:
+    if noise is None:
         raise ValueError("not so: where there are sources, posteriors of all classes are untwisted")
     values["stands_out"] = values["stands_out"].astype(np.bool_)
-    return NoiseBySource(names=names, evidence=evidence, untwisting=untwisting, **values)
+    return NoiseBySource(names=names, evidence=evidence, noise=noise, **values)
 
 
-def _read_matrix_field(name: str, plain: Any) -> Any:
-    if name == "found":
-        require(isinstance(plain, bool), "found is true or false")
-        return plain
-    if name == "interval":
-        return _read_interval(plain)
-    return read_number(plain) if name in ("evidence", "least") else read_number(plain, low=0.0, high=1.0)
-
-
-def _list_other_fields(kind: Any, arrays: Iterable[str]) -> list[str]:
-    return [field.name for field in fields(kind) if field.name not in arrays]
-
-
-def _find_untwisting(
-    untwists: Any, noise: NoiseEstimate | MatrixUntwisting | None
-) -> Untwisting | MatrixUntwisting | None:
-    """Return the noise that probabilities are corrected by, if they are."""
-    require(isinstance(untwists, bool), "untwists is true or false")
-    if not untwists:
-        return None
-    if not isinstance(noise, (Untwisting, MatrixUntwisting)):
-        raise ValueError("not so: there is noise to untwist")
-    return noise
+def _list_other_fields(kind: type[NoiseModel]) -> list[str]:
+    return [field.name for field in fields(kind) if field.name not in kind.array_axes]

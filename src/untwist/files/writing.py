@@ -21,17 +21,15 @@ from untwist.files.layout import (
     ARRAY_TYPES,
     FOREST_ARRAYS,
     LABEL_TYPES,
-    MATRIX_ARRAYS,
     MOST_SOURCE_LETTERS,
     SOURCE_ARRAYS,
-    UNTWISTING_ARRAYS,
     pack,
 )
 from untwist.files.reading_trees import LARGEST_SCORE
 from untwist.files.whole_files import write_whole
 from untwist.model import Choice, FittedModel
-from untwist.noise import NoiseEstimate
-from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.model import NoiseModel
+from untwist.noise.paper import MenonEstimate
 from untwist.noise.sources import NoiseBySource
 from untwist.predicting import ModelPredictions
 from untwist.theory.links import Link, find_link_name
@@ -172,8 +170,9 @@ def _describe_model(model: FittedModel, arrays: _ArrayWriter) -> dict[str, Any]:
         "rows": model.n_rows,
         "weight": _make_number(model.n_effective_rows),
         "choice": None if model.choice is None else _describe_choice(model.choice),
-        "noise": _describe_noise(model.noise, arrays),
-        "untwists": model.untwisting is not None,
+        "noise": None if model.noise is None else _describe_noise(model.noise, arrays),
+        "untwists": model.untwists,
+        "menon": None if model.menon is None else _describe_menon(model.menon),
         "held_out": [arrays.add(model.validation_rows.astype("<i8")), arrays.add(model.validation_shares)],
         "ensembles": [_describe_ensemble(ensemble, arrays) for ensemble in model.ensembles],
         "sources": None if model.sources is None else _describe_sources(model.sources, arrays),
@@ -210,14 +209,15 @@ def _describe_link(link: Link | SoftmaxLink) -> dict[str, Any]:
     return {"kind": kind, "alpha": _make_number(link.loss.alpha)}
 
 
-def _describe_noise(noise: NoiseEstimate | MatrixUntwisting | None, arrays: _ArrayWriter) -> dict[str, Any] | None:
-    if noise is None:
-        return None
-    header: dict[str, Any] = {"kind": type(noise).__name__}
-    in_arrays = MATRIX_ARRAYS if isinstance(noise, MatrixUntwisting) else UNTWISTING_ARRAYS
+def _describe_menon(estimate: MenonEstimate) -> dict[str, Any]:
+    return {field.name: make_plain(field.name, getattr(estimate, field.name)) for field in fields(estimate)}
+
+
+def _describe_noise(noise: NoiseModel, arrays: _ArrayWriter) -> dict[str, Any]:
+    header: dict[str, Any] = {}
     for field in fields(noise):
         value = getattr(noise, field.name)
-        is_array = field.name in in_arrays and value is not None
+        is_array = field.name in noise.array_axes and value is not None
         header[field.name] = arrays.add(value) if is_array else make_plain(field.name, value)
     return header
 

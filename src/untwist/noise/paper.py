@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 
 from untwist.arguments import Array, check_fraction, check_numbers
-from untwist.noise.estimate import CONFIDENCE, NoiseEstimate
+from untwist.noise.estimate import CONFIDENCE, RatesEstimate
 from untwist.theory.twists import alpha_star
 
 __all__ = ["MenonEstimate", "menon", "original_learned", "taylor"]
@@ -28,7 +28,7 @@ ADDED_TO_ALPHA = 0.01
 
 
 @dataclass(frozen=True)
-class MenonEstimate(NoiseEstimate):
+class MenonEstimate(RatesEstimate):
     """The rates of `menon`, and the alpha that the paper makes of them.
 
     Attributes

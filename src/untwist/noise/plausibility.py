@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
-from untwist.noise.matrix import MatrixUntwisting, untwist_by_matrix
+from untwist.noise.several_classes import SeveralClassesNoise, untwist_by_matrix
 
 __all__ = [
     "ChosenRows",
@@ -271,9 +271,9 @@ class Plausibility:
         clean = untwist_by_matrix(self.rows.twisted, fit.matrix, np.exp(fit.log_slopes), fit.offsets, self.least)
         return float(self.shares @ (clean.max(axis=1) < SURE))
 
-    def find_share(self, untwisting: MatrixUntwisting) -> float:
+    def find_share(self, noise: SeveralClassesNoise) -> float:
         """Return the share of wrong labels among the rows."""
-        return float(self.shares @ untwisting.probability_wrong(self.rows.twisted, self.rows.labels))
+        return float(self.shares @ noise.probability_wrong(self.rows.twisted, self.rows.labels))
 
     def find_unexplained(self, clean: Array) -> tuple[float, Array, Array]:
         """Return what features leave unexplained of the classes' variance, a mean of shares.

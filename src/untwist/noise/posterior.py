@@ -1,25 +1,25 @@
 """From boosted scores to posteriors. `untwist.export.formulas` writes the same formulas down for other languages.
 
-The link makes the twisted posterior of a score. Noise rates, where they are known or were estimated, untwist it; where
-they are not, the clean posterior is the one that the loss implies.
+The link makes the twisted posterior of a score. Noise, where it is known or was estimated, is undone; where it is not,
+the clean posterior is the one that the loss implies.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
 
 from untwist.arguments import Array
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.untwisting import Untwisting
+from untwist.noise.model import NoiseModel
 from untwist.theory.links import Link
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
 
-__all__ = ["TIE_BREAK", "ClassesPosterior", "Posterior", "find_posterior_floor", "turns_labels_over"]
+__all__ = ["TIE_BREAK", "Posterior", "find_posterior_floor", "turns_labels_over"]
 
 #: Beyond the clip of the link all posteriors are alike. This much of the score is added to tell rows apart.
 TIE_BREAK = 1e-6
@@ -50,148 +50,39 @@ def turns_labels_over(link: Link | SoftmaxLink) -> bool:
 class Posterior:
     """What the scores of a boosted model say of the classes.
 
-    Scores are one number per row for two classes, and a column per class, each against the rest, for more.
+    Scores are one number per row for two classes. For more they have a column per class: of classes that were boosted
+    together (`SoftmaxLink`), or each against the rest.
 
     Parameters
     ----------
-    link : Link
+    link : Link or SoftmaxLink
         The link that the scores were boosted with.
     floor : float
-        Posteriors are kept within [floor, 1 - floor].
-    shift : float
-        What class weights have added to the log-odds of two classes. Noise is a matter of the labels without weights.
-    untwisting : Untwisting or None
-        The noise to undo; None where the loss alone undoes it.
-    """
-
-    link: Link
-    floor: float
-    shift: float = 0.0
-    untwisting: Untwisting | None = None
-
-    def twisted_log_odds(self, scores: Array) -> Array:
-        """Return the log-odds of the twisted posterior of each score.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            Scores of the boosted model.
-
-        Returns
-        -------
-        ndarray of the shape of `scores`
-            Log-odds of posteriors within [floor, 1 - floor].
-        """
-        return np.asarray(logit(np.clip(self.link.inverse(scores), self.floor, 1.0 - self.floor)))
-
-    def twisted(self, scores: Array) -> Array:
-        """Return the twisted posterior of every class, which the training labels follow.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            Scores of the boosted model.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            One posterior per class; each row sums to 1.
-        """
-        return self._normalise(self.link.inverse(scores), scores)
-
-    def decision(self, scores: Array) -> Array:
-        """Return the scores of the clean posterior: of two classes, positive ones speak for the second.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            Scores of the boosted model.
-
-        Returns
-        -------
-        ndarray of the shape of `scores`
-            Scores of the clean posterior; its log-odds where there is noise to undo.
-        """
-        if self.untwisting is None:
-            return -scores if turns_labels_over(self.link) else scores
-        tie_break = TIE_BREAK * scores / (1.0 + np.abs(scores))
-        twisted = self.twisted_log_odds(scores) + tie_break - self.shift
-        return self.untwisting.clean_log_odds(twisted) + self.shift
-
-    def clean(self, decision: Array) -> Array:
-        """Return the clean posterior of every class at the values of `decision`.
-
-        Parameters
-        ----------
-        decision : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            What `decision` returns.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            One posterior per class; each row sums to 1.
-        """
-        if self.untwisting is not None:
-            return self._normalise(expit(decision), decision)
-        boosted = -decision if turns_labels_over(self.link) else decision
-        return self._normalise(self.link.tilted(boosted), decision)
-
-    def choose(self, decision: Array) -> Any:
-        """Return the index of the class that the values of `decision` speak for; 0 at exactly 0.
-
-        Parameters
-        ----------
-        decision : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            What `decision` returns.
-
-        Returns
-        -------
-        ndarray of int of shape (n_rows,)
-            One index per row.
-        """
-        return decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0).astype(np.intp)
-
-    def _normalise(self, posterior: Array, scores: Array) -> Array:
-        """Return a column per class that sum to one; classes beyond two come each against the rest."""
-        within = posterior.clip(self.floor, 1.0 - self.floor)
-        if within.ndim == 1:
-            both = np.empty((len(within), 2))  # For a single row this is much faster than to stack columns.
-            both[:, 0] = 1.0 - within
-            both[:, 1] = within
-            return both
-        within = within + TIE_BREAK * self.floor * scores / (1.0 + np.abs(scores))
-        return np.asarray(within / within.sum(axis=1, keepdims=True))
-
-
-@dataclass(frozen=True, eq=False)
-class ClassesPosterior:
-    """What the scores of a boosted model say of several classes, where labels follow a transition matrix.
-
-    Scores have a column per class: of classes that were boosted together (`SoftmaxLink`), or each against the rest.
-
-    Parameters
-    ----------
-    link : SoftmaxLink or Link
-        The link that the scores were boosted with.
-    floor : float
-        Posteriors are kept at or above this, before they are scaled to sum to one.
+        Posteriors are kept within [floor, 1 - floor]; those of several classes before they are scaled to sum to one.
     class_weights : ndarray of shape (n_classes,)
         What the rows of each class were multiplied by. Noise is a matter of the labels without weights.
-    untwisting : MatrixUntwisting or None
+    noise : NoiseModel or None
         The noise to undo; None where the loss alone undoes it.
     """
 
-    link: SoftmaxLink | Link
+    link: Link | SoftmaxLink
     floor: float
     class_weights: Array
-    untwisting: MatrixUntwisting | None = None
+    noise: NoiseModel | None = None
+
+    @cached_property
+    def shift(self) -> float:
+        """What class weights have added to the log-odds of two classes."""
+        if len(self.class_weights) > 2 or not (self.class_weights > 0).all():
+            return 0.0
+        return float(np.log(self.class_weights[1] / self.class_weights[0]))
 
     def twisted(self, scores: Array) -> Array:
         """Return the twisted posterior of every class, which the training labels, with their weights, follow.
 
         Parameters
         ----------
-        scores : ndarray of shape (n_rows, n_classes)
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
             Scores of the boosted model.
 
         Returns
@@ -202,11 +93,11 @@ class ClassesPosterior:
         return self._normalise(self.link.inverse(scores), scores)
 
     def twisted_of_labels(self, scores: Array) -> Array:
-        """Return the twisted posterior without the weights of classes.
+        """Return the twisted posterior of every class without the weights of classes.
 
         Parameters
         ----------
-        scores : ndarray of shape (n_rows, n_classes)
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
             Scores of the boosted model.
 
         Returns
@@ -214,7 +105,10 @@ class ClassesPosterior:
         ndarray of shape (n_rows, n_classes)
             Each row sums to 1.
         """
-        return self.unweigh(self.twisted(scores))
+        if scores.ndim == 2:
+            return self.unweigh(self.twisted(scores))
+        positive = expit(self._find_log_odds(scores) - self.shift)
+        return np.column_stack([1.0 - positive, positive])
 
     def unweigh(self, posterior: Array) -> Array:
         """Return posteriors of weighted classes as they are without the weights.
@@ -235,21 +129,25 @@ class ClassesPosterior:
         return np.asarray(plain / plain.sum(axis=1, keepdims=True))
 
     def decision(self, scores: Array) -> Array:
-        """Return the scores of the clean posterior; the largest speaks for its class.
+        """Return the scores of the clean posterior: of two classes, positive ones speak for the second.
 
         Parameters
         ----------
-        scores : ndarray of shape (n_rows, n_classes)
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
             Scores of the boosted model.
 
         Returns
         -------
-        ndarray of shape (n_rows, n_classes)
-            Where there is noise to undo, the logarithm of the clean posterior, with the weights of classes.
+        ndarray of the shape of `scores`
+            Where there is noise to undo, the log-odds of the clean posterior of two classes, and of several its
+            logarithm, with the weights of classes.
         """
-        if self.untwisting is None:
+        if self.noise is None:
             return -scores if turns_labels_over(self.link) else scores
-        clean = self.untwisting.clean(self.twisted_of_labels(scores))
+        if scores.ndim == 1:
+            tie_break = TIE_BREAK * scores / (1.0 + np.abs(scores))
+            return self.noise.clean_log_odds(self._find_log_odds(scores) + tie_break - self.shift) + self.shift
+        clean = self.noise.clean(self.twisted_of_labels(scores))
         weights = np.where(self.class_weights > 0, self.class_weights, 1.0)
         weighted = np.log(np.maximum(clean, np.finfo(float).tiny)) + np.log(weights)
         return np.asarray(weighted - np.logaddexp.reduce(weighted, axis=1)[:, None])
@@ -259,7 +157,7 @@ class ClassesPosterior:
 
         Parameters
         ----------
-        decision : ndarray of shape (n_rows, n_classes)
+        decision : ndarray of shape (n_rows,) or (n_rows, n_classes)
             What `decision` returns.
 
         Returns
@@ -267,17 +165,17 @@ class ClassesPosterior:
         ndarray of shape (n_rows, n_classes)
             Each row sums to 1.
         """
-        if self.untwisting is not None:
-            return self._normalise(np.exp(decision), decision)
+        if self.noise is not None:
+            return self._normalise(expit(decision) if decision.ndim == 1 else np.exp(decision), decision)
         boosted = -decision if turns_labels_over(self.link) else decision
         return self._normalise(self.link.tilted(boosted), decision)
 
     def choose(self, decision: Array) -> Any:
-        """Return the index of the class that the values of `decision` speak for; the first of equals.
+        """Return the index of the class that the values of `decision` speak for; 0 at exactly 0.
 
         Parameters
         ----------
-        decision : ndarray of shape (n_rows, n_classes)
+        decision : ndarray of shape (n_rows,) or (n_rows, n_classes)
             What `decision` returns.
 
         Returns
@@ -285,10 +183,19 @@ class ClassesPosterior:
         ndarray of int of shape (n_rows,)
             One index per row.
         """
-        return decision.argmax(axis=1)
+        return decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0).astype(np.intp)
+
+    def _find_log_odds(self, scores: Array) -> Array:
+        """Return the log-odds of the twisted posterior of two classes."""
+        return np.asarray(logit(np.clip(self.link.inverse(scores), self.floor, 1.0 - self.floor)))
 
     def _normalise(self, posterior: Array, scores: Array) -> Array:
-        """Return posteriors within their limits that sum to one; scores tell apart what the limits make equal."""
-        within = np.clip(posterior, self.floor, 1.0 - self.floor)
+        """Return a column per class that sum to one; classes beyond two come each against the rest."""
+        within = posterior.clip(self.floor, 1.0 - self.floor)
+        if within.ndim == 1:
+            both = np.empty((len(within), 2))  # For a single row this is much faster than to stack columns.
+            both[:, 0] = 1.0 - within
+            both[:, 1] = within
+            return both
         within = within + TIE_BREAK * self.floor * scores / (1.0 + np.abs(scores))
         return np.asarray(within / within.sum(axis=1, keepdims=True))

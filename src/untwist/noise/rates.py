@@ -1,7 +1,7 @@
 """How many labels of each class are wrong, from posteriors of rows that a model has not seen.
 
 The posterior of the twisted labels lies between rate_neg and 1 - rate_pos, however clear the features: it has plateaus.
-`estimate_noise` weighs all rates, and no noise at all, by what out-of-fold posteriors say of them: rows beyond a
+`estimate_rates` weighs all rates, and no noise at all, by what out-of-fold posteriors say of them: rows beyond a
 plateau must not be more certain than the plateau is, and clean labels should follow from the features. Hard rows and
 wrong labels often look alike, so that this is a decision: docs/hard-or-noisy.md has its prior, its likelihood and what
 it costs.
@@ -10,6 +10,7 @@ it costs.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,15 +18,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import expit, log_expit, logit, xlogy
 
-from untwist.arguments import Array, check_count, check_fraction, check_numbers, check_probabilities
-from untwist.noise.untwisting import SAFE_MARGIN, Untwisting, check_rates, split_at_half, untwist_log_odds
+from untwist.arguments import Array, check_fraction, check_numbers, check_probabilities
+from untwist.noise.model import SAFE_MARGIN
+from untwist.noise.two_classes import (
+    ENOUGH_EVIDENCE,
+    LEAST_CHANCE,
+    POSTERIOR_FLOOR,
+    TwoClassNoise,
+    check_rates,
+    split_at_half,
+    untwist_log_odds,
+)
 
-__all__ = ["MOST_EFFECTIVE_ROWS", "estimate_noise", "has_few_groups"]
+__all__ = ["MOST_EFFECTIVE_ROWS", "estimate_rates", "has_few_groups"]
 
-# Noise is found where it explains this many nats of log-likelihood, which is about the usual 5 %, ...
-ENOUGH_EVIDENCE = 2.0
-# ... and where it has at least this chance, by all rates that fit and the prior.
-LEAST_CHANCE = 0.75
 #: The prior probability that no label is wrong: what probabilities are not to lose on clean data.
 PRIOR_OF_NO_NOISE = 0.5
 # The prior probability, if there is noise, that both classes are equally noisy.
@@ -64,8 +70,6 @@ MOST_TELLING_WEIGHT = 1e7
 #: However many rows there are, they count for fewer than this: the shape of the curve is an assumption, and its error
 #: does not fall with the number of rows.
 MOST_EFFECTIVE_ROWS = 1e4
-# A posterior nearer to 0 or 1 than this counts as this near.
-POSTERIOR_FLOOR = 1e-4
 # The prior standard deviation of the logarithm of either slope, around 0, that of a calibrated posterior.
 SLOPE_SPREAD = 0.5
 # A clean posterior is not taken to be nearer to 0 or 1 than this, before the slope.
@@ -90,19 +94,18 @@ LEAST_MOVE_OF_SLOPES = 1e-4
 LEAST_MOVE_OF_A_PAIR = 1e-14
 
 
-def estimate_noise(
+def estimate_rates(
     posterior: ArrayLike,
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
     rates: tuple[float, float] | None = None,
-    n_classes: int = 2,
     prior_of_no_noise: float = PRIOR_OF_NO_NOISE,
     rows_per_case: float = 1.0,
-) -> Untwisting:
+) -> TwoClassNoise:
     """Estimate the noise of labels, from posteriors of a model that has not seen them: out of fold.
 
-    The twisted labels follow rate_neg + (1 - rate_neg - rate_pos) * clean, with `clean` as `Untwisting` has it. No
+    The twisted labels follow rate_neg + (1 - rate_neg - rate_pos) * clean, with `clean` as `TwoClassNoise` has it. No
     noise and all pairs of rates on a grid are weighed by their likelihood at the best slopes, and by a prior: the odds
     are even that there is no noise at all; noise is the same in both classes (0.4), in one class only (0.2), or
     anything (0.4); and features explain most of the clean labels (the unexplained share of their variance is
@@ -121,9 +124,6 @@ def estimate_noise(
         How much each row counts.
     rates : tuple of float, optional
         (rate_neg, rate_pos) if they are known; only the slope and the calibration are then found.
-    n_classes : int, default 2
-        Above 2, y says whether a row bears one label of this many, and a wrong label is as likely any other: rate_neg
-        is then rate_pos / (n_classes - 1).
     prior_of_no_noise : float, default 0.5
         The probability that no label is wrong, before the labels are looked at; above 0 and below 1.
     rows_per_case : float, default 1
@@ -131,7 +131,7 @@ def estimate_noise(
 
     Returns
     -------
-    Untwisting
+    TwoClassNoise
         The rates that fit, and what takes the twisted posterior to the clean one.
 
     Examples
@@ -139,15 +139,14 @@ def estimate_noise(
     >>> rng = np.random.default_rng(0)
     >>> twisted = 0.1 + (1.0 - 0.1 - 0.3) * expit(8.0 * rng.normal(size=4000))
     >>> y = rng.random(4000) < twisted
-    >>> print(estimate_noise(expit(logit(twisted) + rng.normal(scale=0.5, size=4000)), y))
+    >>> print(estimate_rates(expit(logit(twisted) + rng.normal(scale=0.5, size=4000)), y))
     wrong labels: 9.4% (0.0% to 13.0%) of the negatives, 31.3% (26.5% to 35.0%) of the positives
     """
     p, labels, weight = _check_rows(posterior, y, sample_weight)
-    n_classes = check_count("n_classes", n_classes, low=2)
     prior_of_no_noise = check_fraction("prior_of_no_noise", prior_of_no_noise)
     if not 0.0 < prior_of_no_noise < 1.0:
         raise ValueError(f"prior_of_no_noise must lie between 0 and 1, got {prior_of_no_noise!r}")
-    values, total, positives = _sum_by_log_odds(p, labels, weight, n_classes)
+    values, total, positives = _sum_by_log_odds(p, labels, weight)
     share = positives.sum() / total.sum()
     clearest = max(min(CLEAREST, CLEAREST_OF_RARE * share, CLEAREST_OF_RARE * (1.0 - share)), CLEAREST_OF_ALL)
     scale, offset = _calibrate(values, total, positives)
@@ -160,37 +159,42 @@ def estimate_noise(
     common: dict[str, Any] = {"clearest": clearest, "scale": scale, "offset": offset, "uneven_limit": in_doubt}
     if rates is not None:
         pair = check_rates(rates)
-        if n_classes > 2:
-            raise ValueError("rates must be None where there are more than two classes")
         curves = _fit_curves(bins, pair, clearest)
-        return Untwisting.from_grid(
+        given = TwoClassNoise.from_grid(
             pair, np.ones(1), curves.slope, math.nan, found=True, bends=curves.bend, shortfalls=np.zeros(1), **common
         )
-    grid, curves = _search_rates(bins, clearest, n_classes)
+        return _add_share(given, p, labels, weight)
+    grid, curves = _search_rates(bins, clearest)
     is_noise = grid.any(axis=0)
     best_of_noise = float(curves.likelihood[is_noise].max())
     steps = _rate_steps(bins)
     follows_steps = steps > best_of_noise + STEPS_AHEAD
     is_grouped = steps > -math.inf and has_few_groups(len(values), float(total.sum()) / rows_per_case)
-    if n_classes == 2 and (follows_steps or is_grouped):
+    if follows_steps or is_grouped:
         # Groups of rows, each as hard as it is, explain the labels as well: rates have nothing to show for them.
         curves = curves._replace(likelihood=np.where(is_noise, curves.likelihood, curves.likelihood.max()))
-    plausibility = curves.plausibility + _weigh_by_prior(grid, n_classes, prior_of_no_noise)
+    plausibility = curves.plausibility + _weigh_by_prior(grid, prior_of_no_noise)
     weights = np.exp(plausibility - plausibility.max())
     weights /= weights.sum()
     # The evidence is that of all rows; that they count for fewer makes the chance of noise more careful, not this.
     evidence = (best_of_noise - float(curves.likelihood[~is_noise][0])) * rows_per_effective_row
-    return Untwisting.from_grid(
+    noise = TwoClassNoise.from_grid(
         grid,
         weights,
         curves.slope,
         evidence,
         found=bool(evidence >= ENOUGH_EVIDENCE and weights[is_noise].sum() >= LEAST_CHANCE),
-        n_classes=n_classes,
         bends=curves.bend,
         shortfalls=curves.likelihood.max() - curves.likelihood,
         **common,
     )
+    return _add_share(noise, p, labels, weight)
+
+
+def _add_share(noise: TwoClassNoise, p: Array, labels: NDArray[Any], weight: Array) -> TwoClassNoise:
+    """Return the noise with the share of these labels that are wrong."""
+    share, low, high = noise.share_wrong(np.column_stack([1.0 - p, p]), labels, weight)
+    return replace(noise, share=share, interval=(low, high))
 
 
 def _check_rows(
@@ -210,7 +214,7 @@ def _check_rows(
     return p[counts], labels[counts], weight[counts]
 
 
-def _sum_by_log_odds(p: Array, labels: NDArray[Any], weight: Array, n_classes: int) -> tuple[Array, Array, Array]:
+def _sum_by_log_odds(p: Array, labels: NDArray[Any], weight: Array) -> tuple[Array, Array, Array]:
     """Return the log-odds that there are, rising, and the weight of all rows and of the positives at each."""
     if (weight % 1.0 != 0).any() or weight.sum() > LARGEST_EXACT_SUM:
         # Only sums of whole numbers do not depend on the order of the rows.
@@ -218,7 +222,7 @@ def _sum_by_log_odds(p: Array, labels: NDArray[Any], weight: Array, n_classes: i
         p = p[order]
         labels = labels[order]
         weight = weight[order]
-    weight = _limit_weight(weight, n_classes)
+    weight = _limit_weight(weight)
     z = logit(np.clip(p, POSTERIOR_FLOOR, 1.0 - POSTERIOR_FLOOR))
     # The values are sorted, so that the order of the rows does not matter.
     values, value_index = np.unique(z, return_inverse=True)
@@ -226,9 +230,9 @@ def _sum_by_log_odds(p: Array, labels: NDArray[Any], weight: Array, n_classes: i
     return values, total, np.bincount(value_index, weight * labels).astype(np.float64)
 
 
-def _limit_weight(weight: Array, n_classes: int) -> Array:
+def _limit_weight(weight: Array) -> Array:
     """Return the weights, scaled so that they count for as many rows as there are at least, and for not too many."""
-    rows = np.count_nonzero(weight) / (n_classes if n_classes > 2 else 1)
+    rows = np.count_nonzero(weight)
     if rows <= weight.sum() <= MOST_TELLING_WEIGHT:
         return weight
     return np.asarray(weight / weight.sum() * min(max(rows, weight.sum()), MOST_TELLING_WEIGHT))
@@ -290,10 +294,10 @@ class _BestCurves(NamedTuple):
         return self.likelihood - self.price
 
 
-def _search_rates(bins: Array, clearest: float, n_classes: int) -> tuple[Array, _BestCurves]:
+def _search_rates(bins: Array, clearest: float) -> tuple[Array, _BestCurves]:
     """Return pairs of rates and their curves; where few fit, only those and no noise, on a finer grid."""
-    coarse = _list_rates(STEP, n_classes)
-    fine = _list_rates(FINE_STEP, n_classes)
+    coarse = _list_rates(STEP)
+    fine = _list_rates(FINE_STEP)
     curves = _fit_curves(bins, coarse, clearest)
     plausible = coarse[:, curves.plausibility >= curves.plausibility.max() - PLAUSIBLE_GAP]
     distance = cdist(fine.T, plausible.T, "chebyshev").min(axis=1)
@@ -303,25 +307,21 @@ def _search_rates(bins: Array, clearest: float, n_classes: int) -> tuple[Array, 
     return near, _fit_curves(bins, near, clearest)
 
 
-def _list_rates(step: float, n_classes: int) -> Array:
-    """Return pairs (rate_neg, rate_pos); for several classes those on a line."""
+def _list_rates(step: float) -> Array:
+    """Return pairs (rate_neg, rate_pos)."""
     each = np.arange(round(HIGHEST_RATE / step) + 1) * step
-    if n_classes > 2:
-        return np.stack([each / (n_classes - 1), each])
     return np.stack(np.meshgrid(each, each, indexing="ij")).reshape(2, -1)
 
 
-def _weigh_by_prior(grid: Array, n_classes: int, prior_of_no_noise: float) -> Array:
+def _weigh_by_prior(grid: Array, prior_of_no_noise: float) -> Array:
     """Return the logarithm of the prior weight of each pair of rates."""
     spacing = np.diff(np.unique(grid[1]))
     n_rates = HIGHEST_RATE / (spacing.min() if spacing.size else STEP)
     is_noise = grid.any(axis=0)
-    are_equal = grid[0] == grid[1] if n_classes == 2 else is_noise
-    share_of_equal = PRIOR_OF_EQUAL_RATES if n_classes == 2 else 1.0
     share_of_any = 1.0 - PRIOR_OF_EQUAL_RATES - PRIOR_OF_ONE_NOISY_CLASS
     if_noise = np.select(
-        [are_equal, (grid == 0).any(axis=0)],
-        [share_of_equal / n_rates, PRIOR_OF_ONE_NOISY_CLASS / (2.0 * n_rates)],
+        [grid[0] == grid[1], (grid == 0).any(axis=0)],
+        [PRIOR_OF_EQUAL_RATES / n_rates, PRIOR_OF_ONE_NOISY_CLASS / (2.0 * n_rates)],
         share_of_any / (n_rates * (n_rates - 1.0)),
     )
     return np.asarray(np.log(np.where(is_noise, (1.0 - prior_of_no_noise) * if_noise, prior_of_no_noise)))

@@ -14,9 +14,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from untwist.arguments import Array
-from untwist.noise.components import SAFE_MARGIN, Component, Components
+from untwist.noise.components import PROBABILITY_FLOOR, Component, Components
 from untwist.noise.hierarchy import LEAST_ENTRY, SourcePrior, keep_entries, learn_prior
-from untwist.noise.matrix import invert_matrices
+from untwist.noise.several_classes import invert_matrices
 from untwist.noise.votes import Votes
 
 __all__ = ["SourceFit", "find_wrong_by_class", "fit_sources"]
@@ -162,10 +162,10 @@ def _conclude(
     covariance = scale[:, :, None] * invert_matrices(information) * scale[:, None, :] + prior.find_spread(told)
     totals = counts.sum(axis=(1, 2))
     # Where truths are hardly known, neither are the posteriors and the other sources that were taken for known.
-    missing = 1.0 - told.sum(axis=(1, 2)) / np.maximum(totals, SAFE_MARGIN)
+    missing = 1.0 - told.sum(axis=(1, 2)) / np.maximum(totals, PROBABILITY_FLOOR)
     covariance *= (1.0 + np.clip(missing, 0.0, 1.0))[:, None, None]
     right = votes.sum_by_source_and_label(votes.vote_weight * truth[votes.item, votes.label]).sum(axis=1)
-    by_class = counts.sum(axis=2) / np.maximum(totals, SAFE_MARGIN)[:, None]
+    by_class = counts.sum(axis=2) / np.maximum(totals, PROBABILITY_FLOOR)[:, None]
     class_shares = np.where(totals[:, None] > 0, by_class, 1.0 / votes.n_classes)
     expected = (class_shares * wrong).sum(axis=1)
     return SourceFit(
@@ -174,7 +174,7 @@ def _conclude(
         prior=prior,
         covariance=covariance,
         class_shares=class_shares,
-        shares=np.where(totals > 0, 1.0 - right / np.maximum(totals, SAFE_MARGIN), expected),
+        shares=np.where(totals > 0, 1.0 - right / np.maximum(totals, PROBABILITY_FLOOR), expected),
         clean=np.exp(log_clean),
         gain=by_source - pooled_evidence,
         evidence=prior.evidence - of_one_source,
@@ -212,7 +212,7 @@ def _climb(votes: Votes, log_clean: Array, matrices: Array, prior: SourcePrior) 
         move = np.log(first) - np.log(matrices)
         bend = np.log(second) - np.log(first) - move
         speed, slowing = (np.sqrt((each**2).sum(axis=(1, 2))) for each in (move, bend))
-        length = np.clip(speed / np.maximum(slowing, SAFE_MARGIN), 1.0, longest)[:, None, None]
+        length = np.clip(speed / np.maximum(slowing, PROBABILITY_FLOOR), 1.0, longest)[:, None, None]
         ahead = np.log(matrices) + 2.0 * length * move + length**2 * bend
         ahead = np.exp(np.clip(ahead, np.log(LEAST_ENTRY), 0.0))
         matrices = ahead / ahead.sum(axis=2, keepdims=True)
@@ -247,7 +247,7 @@ def _share_votes(votes: Votes) -> Array:
 def _rate_pooled(votes: Votes, clean: Array, matrix: Array) -> float:
     """Return the log-likelihood of all labels by one matrix, as they weighed where the posterior was learned."""
     likely = np.einsum("nk,nk->n", clean[votes.item], matrix.T[votes.label])
-    return float((votes.vote_weight * votes.pooled_weight * np.log(np.maximum(likely, SAFE_MARGIN))).sum())
+    return float((votes.vote_weight * votes.pooled_weight * np.log(np.maximum(likely, PROBABILITY_FLOOR))).sum())
 
 
 # ---- how much the votes tell ----
@@ -284,7 +284,7 @@ def _discount(counts: Array, matrices: Array, information: Array) -> Array:
     wrong = find_wrong_by_class(matrices)
     # Rows that might be of either class tell less of both together than of each: what counts is the level of a source.
     by_class = np.einsum("skk->sk", information)
-    part = information.sum(axis=(1, 2)) / np.maximum(by_class.sum(axis=1), SAFE_MARGIN)
+    part = information.sum(axis=(1, 2)) / np.maximum(by_class.sum(axis=1), PROBABILITY_FLOOR)
     told = by_class * np.clip(part, 0.0, 1.0)[:, None] / (wrong * (1.0 - wrong))
     right = np.einsum("skk->sk", counts)
     others = counts.sum(axis=2) - right
@@ -300,7 +300,7 @@ def _discount(counts: Array, matrices: Array, information: Array) -> Array:
     told_counts = np.maximum(counts - missing[:, :, None] * matrices, 0.0)
     diagonal = np.arange(counts.shape[1])
     told_counts[:, diagonal, diagonal] = 0.0
-    told_counts *= (told_wrong / np.maximum(told_counts.sum(axis=2), SAFE_MARGIN))[:, :, None]
+    told_counts *= (told_wrong / np.maximum(told_counts.sum(axis=2), PROBABILITY_FLOOR))[:, :, None]
     told_counts[:, diagonal, diagonal] = told_right
     return np.asarray(told_counts)
 

@@ -5,7 +5,7 @@ its features say, and the label that source s gives it then is l with probabilit
 drawn towards a common one (`hierarchy`), as far as their own labels do not say otherwise.
 
 The posterior that a model learned from all labels follows the mean of the sources' matrices. Which noise that is, is
-weighed by `Untwisting` or `MatrixUntwisting`: each of their components makes a clean posterior of it, under which the
+weighed by a `NoiseModel`: each of their components makes a clean posterior of it, under which the
 matrices of sources are found (`source_fits`). Components under which the labels by source are likely weigh more, and
 what is said of a source is the mean over all of them.
 """
@@ -22,12 +22,12 @@ from scipy.special import betainc, betaincinv, logsumexp
 from untwist.arguments import Array, check_numbers
 from untwist.blas import use_one_blas_thread
 from untwist.display import NAME_WIDTH, write_bar, write_fragment, write_percent, write_table
-from untwist.noise.components import LEAST_WEIGHT, SAFE_MARGIN, find_log_odds, take_components
+from untwist.noise.components import LEAST_WEIGHT, PROBABILITY_FLOOR
 from untwist.noise.hierarchy import LEAST_ENTRY
-from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.model import NoiseModel
 from untwist.noise.rates import MOST_EFFECTIVE_ROWS
 from untwist.noise.source_fits import SourceFit, find_wrong_by_class, fit_sources
-from untwist.noise.untwisting import DEVIATIONS, ERROR_OF_CURVE, Untwisting
+from untwist.noise.two_classes import DEVIATIONS, ERROR_OF_CURVE
 from untwist.noise.votes import Votes, arrange_votes
 from untwist.sums import add_up_by_group
 from untwist.text import for_page
@@ -87,8 +87,8 @@ class NoiseBySource:
         How much one label of it should weigh in training beside one of the best source, in (0, 1].
     evidence : float
         The log-likelihood, in nats, that different sources explain over one common matrix.
-    untwisting : Untwisting or MatrixUntwisting
-        Takes the posterior of all labels together to the clean one.
+    noise : NoiseModel
+        What is believed of all labels together; it takes their posterior to the clean one.
     tells_how_many : bool
         Whether shares can be told. Where they cannot, shares and matrices are lower limits at best, and words only say
         which sources stand out.
@@ -104,7 +104,7 @@ class NoiseBySource:
     stands_out: NDArray[np.bool_]
     reliability: Array
     evidence: float
-    untwisting: Untwisting | MatrixUntwisting
+    noise: NoiseModel
     tells_how_many: bool = True
 
     @property
@@ -134,15 +134,15 @@ class NoiseBySource:
             Each row sums to 1.
         """
         twisted, given, by, of = _check_rows(posterior, labels, sources, items, len(self.names))
-        log_votes = np.log(np.maximum(self.matrices_by_index[by, :, given], SAFE_MARGIN))
+        log_votes = np.log(np.maximum(self.matrices_by_index[by, :, given], PROBABILITY_FLOOR))
         if of is None:
-            return _normalise_logs(np.log(np.maximum(self.clean(twisted), SAFE_MARGIN)) + log_votes)
+            return _normalise_logs(np.log(np.maximum(self.clean(twisted), PROBABILITY_FLOOR)) + log_votes)
         n_items = int(of.max()) + 1 if len(of) else 0
         representative = np.zeros(n_items, dtype=np.intp)
         representative[of] = np.arange(len(of))
         votes = np.column_stack([add_up_by_group(column, of, n_items) for column in log_votes.T])
         clean = self.clean(twisted)[representative]
-        return _normalise_logs(np.log(np.maximum(clean, SAFE_MARGIN)) + votes)
+        return _normalise_logs(np.log(np.maximum(clean, PROBABILITY_FLOOR)) + votes)
 
     def clean(self, posterior: ArrayLike) -> Array:
         """Return the clean posterior of rows by their twisted one, without their votes.
@@ -157,13 +157,9 @@ class NoiseBySource:
         ndarray of shape (n_rows, n_classes)
             Each row sums to 1.
         """
-        twisted = np.asarray(posterior, dtype=np.float64)
-        if isinstance(self.untwisting, MatrixUntwisting):
-            return self.untwisting.clean(twisted)
-        positive = self.untwisting.clean(find_log_odds(twisted))
-        return np.column_stack([1.0 - positive, positive])
+        return self.noise.clean(self.noise.count_as_estimated(np.asarray(posterior, dtype=np.float64)))
 
-    def twist(self, clean: ArrayLike, sources: ArrayLike) -> Array:
+    def noisy(self, clean: ArrayLike, sources: ArrayLike) -> Array:
         """Return what the labels of sources follow where the clean posterior is this.
 
         Parameters
@@ -213,7 +209,7 @@ class NoiseBySource:
         worst = [index for index in np.argsort(-self.shares, kind="stable").tolist() if self.stands_out[index]]
         typical = f"about {self._typical_share:.1%}"
         if not worst:
-            is_told = self.tells_how_many and self.untwisting.found
+            is_told = self.tells_how_many and self.noise.found
             share_of_all = f" ({typical} of their labels wrong)" if is_told else ""
             return f"no source stands out among {len(self.names):,}{share_of_all}"
         parts = [self._describe_source(index) for index in worst[:most]]
@@ -259,7 +255,7 @@ class NoiseBySource:
     def overall(self) -> Array:
         """The mean matrix of all labels, which a label has whose source nobody knows: it may be of a bad one."""
         # The sums do not depend on what sources are called.
-        summed = np.sort((self.counts + SAFE_MARGIN)[:, None, None] * self.matrices, axis=0).sum(axis=0)
+        summed = np.sort((self.counts + PROBABILITY_FLOOR)[:, None, None] * self.matrices, axis=0).sum(axis=0)
         return np.asarray(summed / summed.sum(axis=1, keepdims=True))
 
     @property
@@ -270,7 +266,7 @@ class NoiseBySource:
     @property
     def _typical_share(self) -> float:
         """The share of wrong labels of a common source, where classes are as frequent as here."""
-        by_class = np.einsum("s,skl->k", self.counts, self.matrices) / max(float(self.counts.sum()), SAFE_MARGIN)
+        by_class = np.einsum("s,skl->k", self.counts, self.matrices) / max(float(self.counts.sum()), PROBABILITY_FLOOR)
         return float(by_class @ (1.0 - np.diag(self.common)) / by_class.sum())
 
 
@@ -280,7 +276,7 @@ def estimate_by_source(
     sources: ArrayLike,
     *,
     names: ArrayLike,
-    noise: Untwisting | MatrixUntwisting,
+    noise: NoiseModel,
     weight: ArrayLike | None = None,
     items: ArrayLike | None = None,
     pooled_weight: ArrayLike | None = None,
@@ -299,7 +295,7 @@ def estimate_by_source(
         Who gave it, as an index of `names`; -1 where that is not known.
     names : array_like of shape (n_sources,)
         What sources are called.
-    noise : Untwisting or MatrixUntwisting
+    noise : NoiseModel
         The noise of all labels together.
     weight : array_like of shape (n_rows,), optional
         How much each row counts.
@@ -326,7 +322,7 @@ def estimate_by_source(
         raise ValueError("sources must be known for at least one row of positive weight")
     votes = arrange_votes(twisted, given, by, of, row_weight, in_training, len(all_names))
     votes = votes._replace(weight=votes.weight / rows_per_case)
-    components = take_components(noise, votes.posterior)
+    components = noise.take_components(votes.posterior)
     listed = components.list_components(_limit_components(votes))
     # The number of threads of a matrix product may change its last bit.
     with use_one_blas_thread():
@@ -342,7 +338,7 @@ def estimate_by_source(
     if not (noise.found or votes.has_repeated_items):
         # Only the noise of a source which stands out is no matter of hard rows then, and the others may have all that
         # is not excluded of all labels.
-        highest = _list_highest_rates(noise)
+        highest = np.array([high for _, _, high in noise.list_class_shares()])
         by_class = _average([fit.class_shares for fit in likely], likely_weights)
         for ends, high in ((intervals, by_class @ highest), (class_intervals, np.tile(highest, (len(by_class), 1)))):
             ends[~stands_out, ..., 0] = 0.0
@@ -360,7 +356,7 @@ def estimate_by_source(
         stands_out=stands_out[back],
         reliability=_find_reliability(votes, likely, likely_weights)[back],
         evidence=float(_average([np.array(fit.evidence) for fit in likely], likely_weights)),
-        untwisting=components.combine([fit.component for fit in fits], weights),
+        noise=components.combine([fit.component for fit in fits], weights),
     )
 
 
@@ -372,13 +368,6 @@ def _find_trust(votes: Votes) -> float:
     """
     present = len(np.unique(votes.source))
     return min(1.0, MOST_TELLING_SOURCES / present) if present > 1 else 0.0
-
-
-def _list_highest_rates(noise: Untwisting | MatrixUntwisting) -> Array:
-    """Return the highest rate of each class that is not excluded."""
-    if isinstance(noise, MatrixUntwisting):
-        return noise.class_intervals[:, 1]
-    return np.array([noise.interval_neg[1], noise.interval_pos[1]])
 
 
 def _temper_gains(votes: Votes, gains: Array) -> Array:
@@ -477,7 +466,7 @@ def _find_intervals(weights: Array, means: Array, variances: Array) -> Array:
 def _match_beta(mean: Array, variance: Array) -> tuple[Array, Array]:
     """Return the two parameters of beta distributions with these means and variances."""
     kept = np.clip(mean, LEAST_ENTRY, 1.0 - LEAST_ENTRY)
-    size = np.maximum(kept * (1.0 - kept) / np.maximum(variance, SAFE_MARGIN) - 1.0, 1.0)
+    size = np.maximum(kept * (1.0 - kept) / np.maximum(variance, PROBABILITY_FLOOR) - 1.0, 1.0)
     return size * kept, size * (1.0 - kept)
 
 
@@ -523,8 +512,8 @@ def _rate_reliability(votes: Votes, fit: SourceFit) -> Array:
     weight = votes.vote_weight
     gini = np.bincount(votes.source, weight * (followed * (1.0 - followed)).sum(axis=1) / 2.0, votes.n_sources)
     total = np.bincount(votes.source, weight, votes.n_sources)
-    typical = gini.sum() / max(float(total.sum()), SAFE_MARGIN)
-    variance = np.where(total > 0, gini / np.maximum(total, SAFE_MARGIN), typical)
+    typical = gini.sum() / max(float(total.sum()), PROBABILITY_FLOOR)
+    variance = np.where(total > 0, gini / np.maximum(total, PROBABILITY_FLOOR), typical)
     return np.asarray(np.maximum(signal, 0.0) / np.maximum(variance, LEAST_VARIANCE))
 
 

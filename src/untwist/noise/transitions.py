@@ -17,16 +17,21 @@ from untwist.arguments import Array, check_numbers
 from untwist.blas import use_one_blas_thread
 from untwist.noise.climbing import FIRST_STEPS, START_RATES, climb, search_matrices
 from untwist.noise.families import KnownMatrix, make_even_matrix
-from untwist.noise.matrix import DEVIATIONS, MatrixUntwisting, check_matrix, spread_share
+from untwist.noise.model import check_matrix
 from untwist.noise.plausibility import Fit, Plausibility, choose_rows, count_posteriors
 from untwist.noise.rates import has_few_groups
+from untwist.noise.several_classes import (
+    DEVIATIONS,
+    ENOUGH_EVIDENCE,
+    UNSEEN_RATES,
+    SeveralClassesNoise,
+    spread_share,
+)
 
-__all__ = ["ENOUGH_EVIDENCE", "estimate_transitions"]
+__all__ = ["estimate_transitions"]
 
 # ---- what counts as noise ----
 
-#: Noise is found where it explains more nats than this beyond its price.
-ENOUGH_EVIDENCE = 0.0
 # Among fewer rows per class than this nothing is found: too little speaks against any matrix.
 FEWEST_ROWS_PER_CLASS = 5.0
 # Noise must explain so many nats before any of them is evidence, and so many more per class if it is uneven.
@@ -55,8 +60,6 @@ SCALES = (0.75, 0.9, 1.0, 1.1, 1.25)
 SCALE_SPREAD = 0.12
 # Uneven rates come out too low by this part of the mean rate, on the tables that the constants here were chosen on.
 UNEVEN_BIAS = 0.45
-# Where there is no noise to be seen, these even rates stand for what is not excluded.
-UNSEEN_RATES = (0.002, 0.01, 0.03)
 # No noise keeps at least this weight among the components: data never tell for certain why classes look alike.
 HEDGE = 0.024
 # A component of less weight than this is left out, and all but so many.
@@ -89,7 +92,7 @@ def estimate_transitions(
     *,
     matrix: ArrayLike | None = None,
     rows_per_case: float = 1.0,
-) -> MatrixUntwisting:
+) -> SeveralClassesNoise:
     """Estimate which label stands for which class how often, from posteriors of a model that has not seen the rows.
 
     Parameters
@@ -107,7 +110,7 @@ def estimate_transitions(
 
     Returns
     -------
-    MatrixUntwisting
+    SeveralClassesNoise
         The matrices that fit, and what takes the twisted posterior to the clean one. It does not depend on the order
         of the rows.
 
@@ -158,7 +161,7 @@ def _check_rows(
 
 def _combine(
     plausibility: Plausibility, clean: Fit, even: Fit, pairs: Fit, uneven: list[Fit], *, is_grouped: bool
-) -> MatrixUntwisting:
+) -> SeveralClassesNoise:
     """Return the mixture of all fits, each at several scales, weighed by how plausible they are.
 
     Rows that come in few groups of equal posteriors, some of them between classes, may be hard for reasons of their own
@@ -196,7 +199,7 @@ def _combine(
     kept = np.sort(np.argsort(-weights, kind="stable")[:MOST_COMPONENTS])
     kept = kept[weights[kept] >= LEAST_WEIGHT]
     weights = weights[kept] / weights[kept].sum()
-    mixture = MatrixUntwisting(
+    mixture = SeveralClassesNoise(
         weights=weights,
         matrices=np.array([matrices[index] for index in kept]),
         slopes=np.exp([fits[index].log_slopes for index in kept]),
@@ -241,8 +244,8 @@ def _price_unevenness(fit: Fit) -> float:
 
 
 def _describe_shares(
-    plausibility: Plausibility, mixture: MatrixUntwisting, alternatives: list[Fit]
-) -> MatrixUntwisting:
+    plausibility: Plausibility, mixture: SeveralClassesNoise, alternatives: list[Fit]
+) -> SeveralClassesNoise:
     """Return the mixture with the shares of wrong labels, over all and by class, and what is not excluded.
 
     Where noise was found, an interval holds the shares under every fit that is nearly as good as the best one, prices
@@ -280,8 +283,8 @@ def _describe_shares(
     )
 
 
-def _take_fit(mixture: MatrixUntwisting, fit: Fit) -> MatrixUntwisting:
-    """Return the untwisting by one fit alone."""
+def _take_fit(mixture: SeveralClassesNoise, fit: Fit) -> SeveralClassesNoise:
+    """Return the noise of one fit alone."""
     return replace(
         mixture,
         weights=np.ones(1),
@@ -291,12 +294,12 @@ def _take_fit(mixture: MatrixUntwisting, fit: Fit) -> MatrixUntwisting:
     )
 
 
-def _take_known_matrix(plausibility: Plausibility, matrix: Array) -> MatrixUntwisting:
-    """Return the untwisting by a known matrix, with slopes and offsets that fit."""
+def _take_known_matrix(plausibility: Plausibility, matrix: Array) -> SeveralClassesNoise:
+    """Return the noise of a known matrix, with slopes and offsets that fit."""
     zeros = np.zeros(plausibility.n_classes)
     fit, _ = climb(plausibility, KnownMatrix(matrix), np.zeros(0), zeros, zeros, FIRST_STEPS)
     known = replace(
-        MatrixUntwisting.from_matrix(matrix),
+        SeveralClassesNoise.from_matrix(matrix),
         slopes=np.exp(fit.log_slopes)[None],
         offsets=fit.offsets[None],
         least=plausibility.least,

@@ -15,8 +15,7 @@ from untwist.data.twins import HOW_MANY_UNKNOWN, NOTHING_KNOWN
 from untwist.display import format_probability
 from untwist.model import Candidate
 from untwist.noise.estimate import CLEAN_LIMIT
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.rates import ENOUGH_EVIDENCE
+from untwist.noise.two_classes import ENOUGH_EVIDENCE
 from untwist.report import charts
 from untwist.report.markup import (
     format_interval,
@@ -176,7 +175,7 @@ def _say_how_noisy(findings: Findings) -> tuple[str, str]:
             f"as far as can be seen: no evidence of wrong labels. At most {not_excluded} of them may be wrong."
         )
     if audit.noise.even_limit < CLEAN_LIMIT:
-        is_of_several = isinstance(audit.noise, MatrixUntwisting)
+        is_of_several = len(audit.classes) > 2
         where = "in every class" if is_of_several else "everywhere"
         kind = "of one class or between two" if is_of_several else "more of it where rows are hard"
         return "No sign", (
@@ -197,7 +196,7 @@ def _is_clean(findings: Findings) -> bool:
     wrong more often in some part.
     """
     audit = findings.audit
-    is_told = isinstance(audit.noise, MatrixUntwisting) or audit.noise.found or findings.is_uneven
+    is_told = len(audit.classes) > 2 or audit.noise.found or findings.is_uneven
     is_told = is_told or (audit.review is not None and audit.review.still_wrong > 0)
     if is_told or audit.looks_in_sample or audit.twins is not None:
         return False
@@ -413,24 +412,22 @@ def _write_certainty(findings: Findings) -> str:
     if audit.by_source is not None and audit.by_source.stands_out.any():
         evidence = f"{audit.by_source.evidence:,.1f} units of log-likelihood"
         return words + f"Here noise that differs by source explains the labels better than one for all, by {evidence}."
-    if audit.by_source is not None and not audit.by_source.untwisting.found:
+    if audit.by_source is not None and not audit.by_source.noise.found:
         return words + "Here it is labels of the same item that differ: they cannot all be right."
     evidence = f"{audit.noise.evidence:,.1f} units of log-likelihood"
     words += f"Here noise explains the labels better than hard rows do, by {evidence}"
-    if isinstance(audit.noise, MatrixUntwisting):
+    if len(audit.classes) > 2:
         return words + " more than it takes to describe it."
     return words + f"; {ENOUGH_EVIDENCE:g} would be enough to count as found."
 
 
 def _write_true_rates(audit: LabelAudit) -> str:
     """Which share of each true class is mislabelled."""
-    found = audit.noise
-    if not found.found:
+    if not audit.noise.found:
         return ""
-    if isinstance(found, MatrixUntwisting):
+    if len(audit.classes) > 2:
         return _write_standing_out(audit)
-    neg = (found.rate_neg, *found.interval_neg)
-    pos = (found.rate_pos, *found.interval_pos)
+    neg, pos = audit.noise.list_class_shares()
     first, second = (for_page(label, 40) for label in audit.classes.tolist())
     return (
         f"<p>Of the rows that are truly <b>{first}</b>, {format_interval(neg)} are labelled {second}; "
@@ -453,7 +450,7 @@ def _write_matrix(audit: LabelAudit) -> str:
     """Which class bears which label, as a table whose colours are the shares; only as wide as a page is."""
     noise = audit.noise
     names = [for_page(label, 24) for label in audit.classes.tolist()]
-    if not isinstance(noise, MatrixUntwisting) or not noise.found or len(names) > MOST_BARS:
+    if not noise.found or not 2 < len(names) <= MOST_BARS:
         return ""
     intervals = [format_interval(one) for one in audit.list_class_shares()]
     return write_heat_table(

@@ -8,16 +8,19 @@ is one of the pairs, so that the mean goes only as far from the twisted posterio
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, logit
 
 from untwist.arguments import Array, check_fraction
-from untwist.noise.estimate import CLEAN_LIMIT, CONFIDENCE, NoiseEstimate, describe_range
+from untwist.noise.components import LEAST_SIGNAL, Component, Components
+from untwist.noise.estimate import CONFIDENCE, RatesEstimate, RateWeights
+from untwist.noise.model import SAFE_MARGIN, NoiseFormula, NoiseModel
 from untwist.sums import add_up, add_up_by_group
 
 __all__ = [
@@ -25,7 +28,7 @@ __all__ = [
     "ERROR_OF_CURVE",
     "REACH",
     "TABLE",
-    "Untwisting",
+    "TwoClassNoise",
     "check_rates",
     "split_at_half",
     "untwist_log_odds",
@@ -35,14 +38,21 @@ __all__ = [
 REACH = 20.0
 # The number of log-odds in a table, which makes steps of about 0.01; one of them is 0.
 TABLE_SIZE = 4097
-#: The log-odds of the twisted posterior for which `Untwisting` has tables.
+#: The log-odds of the twisted posterior for which `TwoClassNoise` has tables.
 TABLE = np.linspace(-REACH, REACH, TABLE_SIZE)
 # Even beyond the plateau of its rates, where the clean posterior would be flat, log-odds go on to rise with this slope.
 LEAKED_SLOPE = 1e-3
 # A pair of rates with less weight than this, among those with noise, is left out.
 LEAST_WEIGHT = 1e-6
-# A posterior that is divided by, or whose logarithm is taken, is kept this far from 0 and 1.
-SAFE_MARGIN = 1e-15
+# A posterior nearer to 0 or 1 than this counts as this near.
+POSTERIOR_FLOOR = 1e-4
+# Noise is found where it explains this many nats of log-likelihood, which is about the usual 5 %, ...
+ENOUGH_EVIDENCE = 2.0
+# ... and where it has at least this chance, by all rates that fit and the prior.
+LEAST_CHANCE = 0.75
+# Pairs of rates this close are one component where sources are told apart; twice as far, and so on, where there would
+# be too many.
+CLOSE_RATES = 0.01
 # Where the chance of noise is below this, nobody is told that probabilities are corrected by it.
 LEAST_CORRECTION = 0.05
 # Where the rates are known, or 0, a clean posterior may come this close to 0 and 1.
@@ -57,13 +67,11 @@ DEVIATIONS = 1.96
 NORMAL_POINTS, NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 
 
-@dataclass(frozen=True, eq=False)
-class Untwisting(NoiseEstimate):
-    """An estimate of the noise, and the transform from the twisted posterior to the clean one that follows from it.
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoClassNoise(RatesEstimate, NoiseModel):
+    """The noise of two classes: all pairs of rates that fit the twisted labels.
 
-    The estimate is all pairs of rates that fit the twisted labels, each with its weight and the slope of its clean
-    posterior. The transform is the methods. Both are one class since neither means anything without the other, and
-    model files hold them together.
+    Each pair has a weight, and the slope of its clean posterior.
 
     Under a pair of rates the clean posterior is expit(slope * u + bend * (sqrt(u^2 + 1) - 1)), u the log-odds of
     (twisted - rate_neg) / (1 - rate_neg - rate_pos): far below one half the slope is slope - bend, far above it
@@ -73,51 +81,43 @@ class Untwisting(NoiseEstimate):
 
     Attributes
     ----------
-    weights : ndarray
-        How likely each pair of rates is; the sum is 1.
     rates_neg, rates_pos : ndarray
         The pairs.
     slopes : ndarray
         The slope of the clean posterior of each pair.
-    evidence : float
-        The log-likelihood that noise explains, in nats, negative where no noise explains more; NaN if the rates were
-        given.
     clearest : float
         How close to 0 and 1 a clean posterior may come, before the slope, where there is noise.
     scale, offset : float
         The calibration of log-odds: they are taken times `scale`, plus `offset`.
-    n_classes : int
-        The number of classes among which a wrong label is any other.
     bends : ndarray or None
-        The bend of the clean posterior of each pair. None where there are none, as with rates that are known:
-        `clearest` limits the clean posterior even where there is no noise then.
+        The bend of the clean posterior of each pair; None where there are none.
     shortfalls : ndarray or None
         By how many nats of log-likelihood each pair falls short of the best one; None where it is not known.
-    uneven_limit : float
-        The share of wrong labels that uneven noise may reach without a trace, as it looks like hard rows: the mean of
-        min(t, 1 - t) over the rows, t the calibrated twisted posterior.
+
+    The `uneven_limit` is what noise may reach without a trace, as it looks like hard rows: the mean of min(t, 1 - t)
+    over the rows, t the calibrated twisted posterior.
 
     Examples
     --------
-    >>> Untwisting.from_rates((0.1, 0.3)).clean(logit([0.1, 0.4, 0.7])).round(3)
-    array([0. , 0.5, 1. ])
+    >>> TwoClassNoise.from_rates((0.1, 0.3)).clean([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]]).round(3)
+    array([[1. , 0. ],
+           [0.5, 0.5],
+           [0. , 1. ]])
     """
 
-    weights: Array
+    array_axes: ClassVar = dict.fromkeys(("weights", "rates_neg", "rates_pos", "slopes", "bends", "shortfalls"), "m")
+
     rates_neg: Array
     rates_pos: Array
     slopes: Array
-    evidence: float
     clearest: float
     scale: float = 1.0
     offset: float = 0.0
-    n_classes: int = 2
     bends: Array | None = None
     shortfalls: Array | None = None
-    uneven_limit: float = 0.0
 
     @classmethod
-    def from_rates(cls, rates: tuple[float, float]) -> Untwisting:
+    def from_rates(cls, rates: tuple[float, float]) -> TwoClassNoise:
         """Return the untwisting by rates that are known, of a posterior that is taken at its word.
 
         Parameters
@@ -127,7 +127,7 @@ class Untwisting(NoiseEstimate):
 
         Returns
         -------
-        Untwisting
+        TwoClassNoise
             With one pair of rates.
         """
         one = np.ones(1)
@@ -144,11 +144,10 @@ class Untwisting(NoiseEstimate):
         clearest: float,
         scale: float = 1.0,
         offset: float = 0.0,
-        n_classes: int = 2,
         bends: Array | None = None,
         shortfalls: Array | None = None,
         uneven_limit: float = 0.0,
-    ) -> Untwisting:
+    ) -> TwoClassNoise:
         """Return the untwisting by many pairs of rates, the mean of which are its `rate_neg` and `rate_pos`.
 
         Parameters
@@ -161,12 +160,12 @@ class Untwisting(NoiseEstimate):
             The log-likelihood that noise explains, in nats; NaN if the rates are given.
         found : bool
             Whether there is evidence of noise.
-        clearest, scale, offset, n_classes, bends, shortfalls, uneven_limit
+        clearest, scale, offset, bends, shortfalls, uneven_limit
             The attributes of these names.
 
         Returns
         -------
-        Untwisting
+        TwoClassNoise
             Without the pairs of next to no weight.
         """
         is_noise = grid.any(axis=0)
@@ -184,21 +183,23 @@ class Untwisting(NoiseEstimate):
             else _reach_fitting(_find_interval(rates, if_noise, found), rates + _find_slack(rates), shortfalls)
             for rates in grid
         )
+        interval_neg, interval_pos = _widen(interval_neg, rate_neg), _widen(interval_pos, rate_pos)
         return cls(
             rate_neg=rate_neg,
             rate_pos=rate_pos,
-            interval_neg=_widen(interval_neg, rate_neg),
-            interval_pos=_widen(interval_pos, rate_pos),
+            interval_neg=interval_neg,
+            interval_pos=interval_pos,
             found=found,
             weights=weights,
             rates_neg=grid[0],
             rates_pos=grid[1],
             slopes=slopes[kept],
             evidence=evidence,
+            share=(rate_neg + rate_pos) / 2.0,
+            interval=((interval_neg[0] + interval_pos[0]) / 2.0, (interval_neg[1] + interval_pos[1]) / 2.0),
             clearest=clearest,
             scale=scale,
             offset=offset,
-            n_classes=n_classes,
             bends=None if bends is None else bends[kept],
             shortfalls=shortfalls,
             uneven_limit=uneven_limit,
@@ -209,13 +210,9 @@ class Untwisting(NoiseEstimate):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
-    def is_given(self) -> bool:
-        """Whether the rates were given, not estimated."""
-        return math.isnan(self.evidence)
-
-    @property
-    def _source(self) -> str:
-        return " (as given)" if self.is_given else ""
+    def is_undone(self) -> bool:
+        """True: no noise is one of the pairs, so that probabilities are corrected as far as the evidence goes."""
+        return True
 
     @property
     def chance_of_noise(self) -> float:
@@ -227,50 +224,59 @@ class Untwisting(NoiseEstimate):
         """The highest rate of either class that would fit."""
         return max(self.interval_neg[1], self.interval_pos[1])
 
-    def __repr__(self) -> str:
-        return f"Untwisting({self})"
-
-    def __str__(self) -> str:
-        low, high = self.interval_pos
-        if self.found:
-            if self.n_classes == 2:
-                return super().__str__()
-            return f"wrong labels: {self.rate_pos:.1%} ({low:.1%} to {high:.1%}) of every class"
-        if self.n_classes > 2:
-            what = "no sign of noise that is the same in every class"
-            if high >= CLEAN_LIMIT:
-                what = "noise that is the same in every class cannot be told from hard data here"
-            return f"{what} ({describe_range(low, high)} would fit); noise of some classes only is not excluded"
-        uneven = f"uneven noise of up to {self.uneven_limit:.1%} of the labels is not excluded"
-        if self.chance_of_noise < LEAST_CORRECTION:
-            return f"{super().__str__()}; {uneven}"
-        chance = f"{self.chance_of_noise:.0%}"
-        decision = f"noise has a chance of {chance}, and probabilities are corrected {chance} of the way"
-        return f"{super().__str__()}; {decision}; {uneven}"
-
-    @property
-    def matrix(self) -> Array:
-        """The transition matrix of the rates: a row per true class, a column per label."""
-        if self.n_classes == 2:
-            return super().matrix
-        others = np.full((self.n_classes, self.n_classes), self.rate_pos / (self.n_classes - 1))
-        np.fill_diagonal(others, 1.0 - self.rate_pos)
-        return others
-
-    def clean(self, log_odds: ArrayLike) -> Array:
-        """Return the clean posterior where the twisted labels have these log-odds: alpha*(x) point by point.
+    def describe(self, classes: ArrayLike) -> str:
+        """Say in words how noisy the labels are; where nothing was found, also what is not excluded.
 
         Parameters
         ----------
-        log_odds : array_like
-            Log-odds of the twisted posterior.
+        classes : array_like of shape (2,)
+            The names of the classes, the negative one first.
 
         Returns
         -------
-        ndarray
-            One posterior per log-odds.
+        str
+            The words, without a full stop.
         """
-        return np.asarray(expit(self.clean_log_odds(log_odds)))
+        words = super().describe(classes)
+        if self.found:
+            return words
+        uneven = f"uneven noise of up to {self.uneven_limit:.1%} of the labels is not excluded"
+        if self.chance_of_noise < LEAST_CORRECTION:
+            return f"{words}; {uneven}"
+        chance = f"{self.chance_of_noise:.0%}"
+        decision = f"noise has a chance of {chance}, and probabilities are corrected {chance} of the way"
+        return f"{words}; {decision}; {uneven}"
+
+    def drop_upper_limits(self) -> Self:
+        """Return this noise with intervals that end at 1, for labels that models may have remembered."""
+        return replace(super().drop_upper_limits(), interval=(self.interval[0], 1.0))
+
+    def weigh_rates(self) -> RateWeights:
+        """Return how likely each rate of each class is, if there is noise."""
+        is_noise = (self.rates_neg > 0) | (self.rates_pos > 0)
+        weights = self.weights[is_noise] / max(self.weights[is_noise].sum(), np.finfo(float).tiny)
+        values, masses = [], []
+        for rates in (self.rates_neg, self.rates_pos):
+            distinct, index = np.unique(rates[is_noise], return_inverse=True)
+            values.append(distinct)
+            masses.append(np.bincount(index, weights, len(distinct)).astype(np.float64))
+        return RateWeights(tuple(values), tuple(masses), self.chance_of_noise)
+
+    def clean(self, posterior: ArrayLike) -> Array:
+        """Return the clean posterior of rows whose labels follow a twisted one: alpha*(x) point by point.
+
+        Parameters
+        ----------
+        posterior : array_like of shape (n_rows, 2)
+            The twisted posterior.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            Each row sums to 1.
+        """
+        positive = expit(self.clean_log_odds(_find_log_odds(posterior)))
+        return np.column_stack([1.0 - positive, positive])
 
     def clean_log_odds(self, log_odds: ArrayLike) -> Array:
         """Return the log-odds of `clean`, rising, from a table with a step of 0.01 that ends at +-20.
@@ -289,54 +295,74 @@ class Untwisting(NoiseEstimate):
         beyond = z - np.clip(z, -REACH, REACH)
         return np.asarray(np.interp(z, TABLE, self.clean_table) + beyond)
 
-    def probability_wrong(self, log_odds: ArrayLike, y: ArrayLike) -> Array:
-        """Return the probability that a label is wrong where the twisted labels have these log-odds.
+    def probability_wrong(self, posterior: ArrayLike, labels: ArrayLike) -> Array:
+        """Return the probability that a label is wrong.
 
         Parameters
         ----------
-        log_odds : array_like
-            Log-odds of the twisted posterior.
-        y : array_like
+        posterior : array_like of shape (n_rows, 2)
+            The twisted posterior.
+        labels : array_like of int of shape (n_rows,)
             The labels, 0 or 1.
 
         Returns
         -------
-        ndarray
+        ndarray of shape (n_rows,)
             One probability per label.
         """
-        z = self._calibrate(log_odds)
+        z = self._calibrate(_find_log_odds(posterior))
         negative, positive = (np.interp(z, TABLE, self.weights @ table) for table in self._wrong_tables)
-        return np.where(np.asarray(y) == 1, positive, negative)
+        return np.where(np.asarray(labels) == 1, positive, negative)
 
-    def list_wrong(self, log_odds: ArrayLike, y: ArrayLike) -> Array:
-        """Return the probability that a label is wrong under each pair of rates.
+    def iterate_truths(self, posterior: Array, labels: NDArray[np.intp]) -> Iterator[Array]:
+        """Yield the probability of each class to be the truth, given a row and its label, under each pair of rates.
 
         Parameters
         ----------
-        log_odds : array_like of shape (n_rows,)
-            Log-odds of the twisted posterior.
-        y : array_like of shape (n_rows,)
+        posterior : ndarray of shape (n_rows, 2)
+            The twisted posterior.
+        labels : ndarray of int of shape (n_rows,)
             The labels, 0 or 1.
+
+        Yields
+        ------
+        ndarray of shape (n_rows, 2)
+            Of two classes a wrong label says which class is the true one.
+        """
+        z, positive = self._calibrate(_find_log_odds(posterior)), labels == 1
+        for if_negative, if_positive in zip(*self._wrong_tables, strict=True):
+            wrong = np.where(positive, np.interp(z, TABLE, if_positive), np.interp(z, TABLE, if_negative))
+            yield np.abs(np.eye(2)[labels] - wrong[:, None])
+
+    def choose_suspects(self, wrong: ArrayLike) -> NDArray[np.bool_]:
+        """Return which labels are more likely wrong than right.
+
+        Parameters
+        ----------
+        wrong : array_like of shape (n_rows,)
+            What `probability_wrong` returns.
 
         Returns
         -------
-        ndarray of shape (n_pairs, n_rows)
-            Their mean by `weights` is `probability_wrong`.
+        ndarray of bool of shape (n_rows,)
+            One answer per label.
         """
-        z, positive = self._calibrate(log_odds), np.asarray(y) == 1
-        wrong = np.empty((len(self.weights), len(z)))
-        for rows, tables in zip((~positive, positive), self._wrong_tables, strict=True):
-            wrong[:, rows] = [np.interp(z[rows], TABLE, table) for table in tables]
-        return wrong
+        return np.asarray(wrong) > 0.5
 
-    def share_wrong(self, log_odds: ArrayLike, y: ArrayLike, sample_weight: ArrayLike) -> tuple[float, float, float]:
+    def bound_entry(self, truth: int, label: int, entry: float) -> tuple[float, float]:  # noqa: ARG002
+        """Return the 95 % interval of the rate of a true class, whichever its share by sources is."""
+        return self.interval_pos if truth else self.interval_neg
+
+    def share_wrong(
+        self, posterior: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike
+    ) -> tuple[float, float, float]:
         """Return the share of labels that are wrong.
 
         Parameters
         ----------
-        log_odds : array_like
-            Log-odds of the twisted posterior, one per row.
-        y : array_like
+        posterior : array_like of shape (n_rows, 2)
+            The twisted posterior.
+        labels : array_like of int of shape (n_rows,)
             The labels, 0 or 1.
         sample_weight : array_like
             How much each row counts; one number, or one per row.
@@ -347,8 +373,8 @@ class Untwisting(NoiseEstimate):
             The mean of `probability_wrong` over the rows, and its 95 % interval over the rates that fit and over
             chance: which labels are wrong is drawn row by row.
         """
-        z = self._calibrate(log_odds)
-        positive = np.asarray(y) == 1
+        z = self._calibrate(_find_log_odds(posterior))
+        positive = np.asarray(labels) == 1
         step = TABLE[1] - TABLE[0]
         nearest = np.clip(np.rint((z + REACH) / step), 0, len(TABLE) - 1).astype(np.intp)
         weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), z.shape)
@@ -412,7 +438,7 @@ class Untwisting(NoiseEstimate):
         """
         return self._untwist(np.clip(self._calibrate(log_odds), -REACH, REACH), np.asarray(pairs, dtype=np.intp))
 
-    def weigh_again(self, weights: ArrayLike) -> Untwisting:
+    def weigh_again(self, weights: ArrayLike) -> TwoClassNoise:
         """Return the same pairs of rates with other weights, and the rates and intervals that follow.
 
         Parameters
@@ -422,23 +448,97 @@ class Untwisting(NoiseEstimate):
 
         Returns
         -------
-        Untwisting
+        TwoClassNoise
             Without the pairs of next to no weight; noise is found where it was.
         """
-        return Untwisting.from_grid(
-            np.stack([self.rates_neg, self.rates_pos]),
-            np.asarray(weights, dtype=np.float64),
-            self.slopes,
+        pairs = np.stack([self.rates_neg, self.rates_pos])
+        weights = np.asarray(weights, dtype=np.float64)
+        return self.replace_pairs(pairs, weights, self.slopes, bends=self.bends, shortfalls=self.shortfalls)
+
+    def replace_pairs(
+        self, pairs: Array, weights: Array, slopes: Array, *, bends: Array | None, shortfalls: Array | None
+    ) -> TwoClassNoise:
+        """Return the noise of other pairs of rates; the share of wrong labels moves by as much as the rates do.
+
+        Parameters
+        ----------
+        pairs : ndarray of shape (2, n_pairs)
+            The pairs (rate_neg, rate_pos).
+        weights, slopes, bends, shortfalls
+            As for `from_grid`.
+
+        Returns
+        -------
+        TwoClassNoise
+            Noise is found where it was.
+        """
+        moved = TwoClassNoise.from_grid(
+            pairs,
+            weights,
+            slopes,
             self.evidence,
             found=self.found,
             clearest=self.clearest,
             scale=self.scale,
             offset=self.offset,
-            n_classes=self.n_classes,
-            bends=self.bends,
-            shortfalls=self.shortfalls,
+            bends=bends,
+            shortfalls=shortfalls,
             uneven_limit=self.uneven_limit,
         )
+        factor = (moved.rate_neg + moved.rate_pos) / max(self.rate_neg + self.rate_pos, SAFE_MARGIN)
+        share, low, high = (min(1.0, factor * one) for one in (self.share, *self.interval))
+        return replace(moved, share=share, interval=(low, high))
+
+    def _weigh_by_review(self, weights: Array, likelihood: Array) -> TwoClassNoise:
+        """Return the rates with other weights; what the review explains is evidence like any other."""
+        is_noise = (self.rates_neg > 0) | (self.rates_pos > 0)
+        shortfalls = np.zeros(len(weights)) if self.shortfalls is None else self.shortfalls
+        explained = likelihood - shortfalls
+        evidence = self.evidence
+        if is_noise.any() and not is_noise.all():
+            evidence += float(explained[is_noise].max() + shortfalls[is_noise].min() - likelihood[~is_noise][0])
+        chance = float(weights[is_noise].sum())
+        weighed = replace(
+            self,
+            evidence=evidence,
+            found=bool(evidence >= ENOUGH_EVIDENCE and chance >= LEAST_CHANCE),
+            shortfalls=None if self.shortfalls is None else explained.max() - explained,
+        )
+        return weighed.weigh_again(weights)
+
+    def pool_sources(
+        self,
+        share: float,
+        interval: tuple[float, float],
+        class_shares: Array,
+        class_intervals: Array,
+        *,
+        found: bool,
+    ) -> TwoClassNoise:
+        """Return the noise with the shares that sources have together, as `NoiseModel.pool_sources` has it."""
+        (rate_neg, rate_pos), (interval_neg, interval_pos) = class_shares.tolist(), class_intervals.tolist()
+        return replace(
+            self,
+            rate_neg=rate_neg,
+            rate_pos=rate_pos,
+            interval_neg=tuple(interval_neg),
+            interval_pos=tuple(interval_pos),
+            found=found,
+            share=share,
+            interval=interval,
+        )
+
+    def take_components(self, posterior: Array) -> Components:
+        """Return the pairs one by one, at the posteriors of items."""
+        return _Pairs(self, posterior)
+
+    def count_as_estimated(self, posterior: Array) -> Array:
+        """Return posteriors within `POSTERIOR_FLOOR` of 0 and 1."""
+        return np.clip(posterior, POSTERIOR_FLOOR, 1.0 - POSTERIOR_FLOOR)
+
+    def formula(self) -> NoiseFormula:
+        """Return the table of `clean_log_odds`, and the calibration before it."""
+        return NoiseFormula(table=self.clean_table, scale=self.scale, offset=self.offset)
 
     def _tabulate_log_odds(self) -> Array:
         """Return the clean log-odds over the table, for each pair of rates."""
@@ -449,7 +549,7 @@ class Untwisting(NoiseEstimate):
         grid = np.stack([self.rates_neg[pairs], self.rates_pos[pairs]])
         slopes = self.slopes[pairs][:, None]
         if self.bends is None:
-            return slopes * untwist_log_odds(calibrated, grid, self.clearest, has_limits_without_noise=True)
+            return slopes * untwist_log_odds(calibrated, grid, self.clearest)
         bends = self.bends[pairs][:, None]
         below, above = split_at_half(untwist_log_odds(calibrated, grid, self.clearest))
         return np.asarray((slopes - bends) * below + (slopes + bends) * above)
@@ -477,7 +577,7 @@ def check_rates(rates: tuple[float, float]) -> Array:
     return pair
 
 
-def untwist_log_odds(log_odds: Array, grid: Array, clearest: float, *, has_limits_without_noise: bool = False) -> Array:
+def untwist_log_odds(log_odds: Array, grid: Array, clearest: float) -> Array:
     """Return the log-odds of the clean posterior under each pair of rates, before any slope.
 
     Parameters
@@ -488,8 +588,6 @@ def untwist_log_odds(log_odds: Array, grid: Array, clearest: float, *, has_limit
         The pairs (rate_neg, rate_pos).
     clearest : float
         How close to 0 and 1 the clean posterior may come at a plateau; where a rate is 0 there is none.
-    has_limits_without_noise : bool, default False
-        Whether `clearest` holds even where a rate is 0, as it does where no pair has a bend.
 
     Returns
     -------
@@ -498,8 +596,7 @@ def untwist_log_odds(log_odds: Array, grid: Array, clearest: float, *, has_limit
     """
     rate_neg = grid[0][:, None]
     span = (1.0 - grid.sum(axis=0))[:, None]
-    is_limited = (grid > 0) | has_limits_without_noise
-    least, most = np.where(is_limited, clearest, CLEAREST_BY_KNOWN_RATES)[:, :, None]
+    least, most = np.where(grid > 0, clearest, CLEAREST_BY_KNOWN_RATES)[:, :, None]
     clean = np.clip((expit(log_odds) - rate_neg) / span, least, 1.0 - most)
     # At these log-odds of the twisted posterior the clean one is one half.
     middle = np.log1p(grid[0] - grid[1]) - np.log1p(grid[1] - grid[0])
@@ -567,3 +664,80 @@ def _find_interval(rates: Array, weights: Array, found: bool) -> tuple[float, fl
     shares = [(1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0]
     low, high = np.interp(shares, weight_until / weight_until[-1], edges)
     return max(0.0, float(low) - ERROR_OF_CURVE) if found else 0.0, min(1.0, float(high))
+
+
+class _Pairs(Components):
+    """Pairs of rates of two classes."""
+
+    has_offsets = False
+
+    def __init__(self, noise: TwoClassNoise, posterior: Array) -> None:
+        self.noise = noise
+        self.log_odds = noise._calibrate(_find_log_odds(noise.count_as_estimated(posterior)))
+
+    def list_components(self, most: int) -> list[Component]:
+        noise = self.noise
+        components = []
+        for members in self._group_neighbours(most):
+            heaviest = members[int(np.argmax(noise.weights[members]))]
+            rate_neg, rate_pos = noise.rates_neg[heaviest], noise.rates_pos[heaviest]
+            bend = 0.0 if noise.bends is None else noise.bends[heaviest]
+            components.append(
+                Component(
+                    weight=float(noise.weights[members].sum()),
+                    matrix=np.array([[1.0 - rate_neg, rate_neg], [rate_pos, 1.0 - rate_pos]]),
+                    slopes=noise.slopes[heaviest] + np.array([-bend, bend]),
+                    offsets=np.zeros(2),
+                    members=members,
+                )
+            )
+        return components
+
+    def _group_neighbours(self, most: int) -> Iterator[NDArray[np.intp]]:
+        """Yield pairs of rates in groups of neighbours, at most so many groups."""
+        width = CLOSE_RATES
+        while True:
+            cells = np.rint(np.stack([self.noise.rates_neg, self.noise.rates_pos]) / width).astype(np.intp)
+            index = np.unique(cells, axis=1, return_inverse=True)[1].ravel()
+            if index.max() < most:
+                break
+            width *= 2.0
+        for group in range(int(index.max()) + 1):
+            yield np.flatnonzero(index == group)
+
+    def untwist(self, component: Component) -> Array:
+        rates = _list_rates([component])
+        below, above = split_at_half(untwist_log_odds(self.log_odds, rates, self.noise.clearest)[0])
+        log_odds = component.slopes[0] * below + component.slopes[1] * above
+        return np.column_stack([log_expit(-log_odds), log_expit(log_odds)])
+
+    def combine(self, components: list[Component], weights: Array) -> TwoClassNoise:
+        noise = self.noise
+        if not any(len(each.members) for each in components):
+            # Components that several votes of an item have moved are no longer those of the estimate.
+            low, high = np.array([each.slopes for each in components]).T
+            slopes, bends = (low + high) / 2.0, (high - low) / 2.0
+            return noise.replace_pairs(_list_rates(components), weights, slopes, bends=bends, shortfalls=None)
+        return noise.weigh_again(_share_out(components, weights, noise.weights))
+
+
+def _list_rates(components: list[Component]) -> Array:
+    """Return the pair of rates of each component, a column each, made smaller where labels would tell nothing."""
+    grid = np.array([[each.matrix[0, 1], each.matrix[1, 0]] for each in components]).T
+    return np.asarray(grid * np.minimum(1.0, (1.0 - LEAST_SIGNAL) / np.maximum(grid.sum(axis=0), LEAST_SIGNAL)))
+
+
+def _share_out(components: list[Component], weights: Array, before: Array) -> Array:
+    """Return weights of all that components stand for, each in proportion to what it was."""
+    shared = np.zeros(len(before))
+    for component, weight in zip(components, weights.tolist(), strict=True):
+        shared[component.members] = weight * before[component.members] / component.weight
+    return shared
+
+
+def _find_log_odds(posterior: ArrayLike) -> Array:
+    """Return the log-odds of the second of two classes."""
+    twisted = np.asarray(posterior, dtype=np.float64)
+    if twisted.ndim != 2 or twisted.shape[1] != 2:
+        raise ValueError(f"posterior must have a column per class, 2 in all, got shape {twisted.shape}")
+    return np.asarray(logit(twisted[:, 1]))

@@ -11,29 +11,30 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, logit, logsumexp
 
-from untwist.arguments import Array, check_numbers
-from untwist.display import write_noise
+from untwist.arguments import Array
+from untwist.noise.components import LEAST_SIGNAL, LEAST_WEIGHT, PROBABILITY_FLOOR, Component, Components
+from untwist.noise.model import SAFE_MARGIN, NoiseFormula, NoiseModel, check_matrix, move_interval
 from untwist.sums import average
 
-__all__ = ["MatrixUntwisting", "check_matrix"]
+__all__ = ["SeveralClassesNoise", "check_matrix"]
 
-# The rows of a matrix that is given may miss 1 by this much, which rounding in a file explains.
-ROUNDING = 1e-6
 # Where the matrix is known, a clean posterior may come this close to 0.
 CLEAREST_BY_KNOWN_MATRIX = 1e-9
-# A posterior that is divided by, or whose logarithm is taken, is kept this far from 0.
-SAFE_MARGIN = 1e-15
 # Rows are untwisted in tiles of so many, the last one filled up. A matrix product of another shape may round otherwise,
 # and the posterior of a row must not depend on how many others there are.
 ROWS_PER_TILE = 64
 # So many cells at a time are untwisted, which keeps what lies between in a fast cache.
 CELLS_PER_BLOCK = 1 << 18
+#: Noise is found where it explains more nats than this beyond its price.
+ENOUGH_EVIDENCE = 0.0
+#: Where there is no noise to be seen, these even rates stand for what is not excluded.
+UNSEEN_RATES = (0.002, 0.01, 0.03)
 # The confidence of all intervals, on either side.
 TAILS = (0.025, 0.975)
 # So many standard deviations on either side hold 95 % of a normal distribution.
@@ -46,14 +47,12 @@ LEAST_CONFUSION = 0.02
 STANDING_OUT = 2.0
 
 
-@dataclass(frozen=True, eq=False)
-class MatrixUntwisting:
-    """An estimate of the noise among several classes, and the transform to the clean posterior that follows from it.
+@dataclass(frozen=True, eq=False, repr=False)
+class SeveralClassesNoise(NoiseModel):
+    """The noise of several classes: transition matrices that fit the labels.
 
     Attributes
     ----------
-    weights : ndarray of shape (n_components,)
-        How likely each component is; the sum is 1.
     matrices : ndarray of shape (n_components, n_classes, n_classes)
         The transition matrix of each.
     slopes, offsets : ndarray of shape (n_components, n_classes)
@@ -61,45 +60,38 @@ class MatrixUntwisting:
         the twisted one; slopes of 1 and offsets of 0 take the twisted posterior at its word.
     least : float
         How close to 0 a clean posterior may come, before slope and offset.
-    evidence : float
-        The log-likelihood that noise explains, in nats; NaN if the matrix was given.
-    found : bool
-        Whether there is evidence of noise.
-    share : float
-        The share of all labels that are wrong.
-    interval : tuple of float
-        Its interval, with a confidence of 95 %.
     class_shares : ndarray of shape (n_classes,)
         The share of each true class that bears another label.
     class_intervals : ndarray of shape (n_classes, 2)
         Their intervals.
-    uneven_limit : float
-        The largest share of wrong labels, by noise of some classes only, that is not excluded.
 
     Where no noise was found, the intervals begin at 0 and end where the labels of the surest rows exclude more.
 
     Examples
     --------
-    >>> untwisting = MatrixUntwisting.from_matrix([[0.8, 0.2, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    >>> untwisting.clean([[0.4, 0.6, 0.0]]).round(3)
+    >>> noise = SeveralClassesNoise.from_matrix([[0.8, 0.2, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> noise.clean([[0.4, 0.6, 0.0]]).round(3)
     array([[0.5, 0.5, 0. ]])
     """
 
-    weights: Array
+    array_axes: ClassVar = {
+        "weights": "m",
+        "matrices": "mkk",
+        "slopes": "mk",
+        "offsets": "mk",
+        "class_shares": "k",
+        "class_intervals": "k2",
+    }
+
     matrices: Array
     slopes: Array
     offsets: Array
     least: float
-    evidence: float
-    found: bool
-    share: float
-    interval: tuple[float, float]
     class_shares: Array
     class_intervals: Array
-    uneven_limit: float
 
     @classmethod
-    def from_matrix(cls, matrix: ArrayLike) -> MatrixUntwisting:
+    def from_matrix(cls, matrix: ArrayLike) -> SeveralClassesNoise:
         """Return the untwisting by a matrix that is known, of a posterior that is taken at its word.
 
         Parameters
@@ -109,7 +101,7 @@ class MatrixUntwisting:
 
         Returns
         -------
-        MatrixUntwisting
+        SeveralClassesNoise
             With one component.
         """
         known = check_matrix(matrix)
@@ -132,21 +124,21 @@ class MatrixUntwisting:
         )
 
     @property
-    def n_classes(self) -> int:
-        """The number of classes."""
-        return int(self.matrices.shape[1])
+    def is_undone(self) -> bool:
+        """Whether noise was found: it is all or nothing, as no noise is none of the matrices."""
+        return self.found
 
-    @property
-    def is_given(self) -> bool:
-        """Whether the matrix was given, not estimated."""
-        return math.isnan(self.evidence)
+    def list_class_shares(self) -> list[tuple[float, float, float]]:
+        """Return the share of each true class that bears another label, with the ends of its 95 % interval."""
+        ends = self.class_intervals.tolist()
+        return [(share, low, high) for share, (low, high) in zip(self.class_shares.tolist(), ends, strict=True)]
 
-    def drop_upper_limits(self) -> MatrixUntwisting:
+    def drop_upper_limits(self) -> SeveralClassesNoise:
         """Return this estimate without upper limits, for labels that models may have remembered.
 
         Returns
         -------
-        MatrixUntwisting
+        SeveralClassesNoise
             Its intervals end at 1.
         """
         class_intervals = self.class_intervals.copy()
@@ -162,15 +154,6 @@ class MatrixUntwisting:
     def matrix(self) -> Array:
         """The mean transition matrix: a row per true class, a column per label."""
         return np.asarray(np.einsum("m,mjk->jk", self.weights, self.matrices))
-
-    def __repr__(self) -> str:
-        return f"MatrixUntwisting({self})"
-
-    def __str__(self) -> str:
-        return self.describe(self._number_classes())
-
-    def _number_classes(self) -> list[str]:
-        return [f"class {number}" for number in range(self.n_classes)]
 
     def describe(self, classes: ArrayLike) -> str:
         """Say in words how noisy the labels are, with the names of the classes.
@@ -196,29 +179,6 @@ class MatrixUntwisting:
         names = np.asarray(classes).tolist()
         confusions = [f"{self.matrix[j, k]:.0%} of {names[j]} labelled {names[k]}" for j, k in self._list_confusions()]
         return f"{what}; most of them: {', '.join(confusions)}" if confusions else what
-
-    def write_html(self, classes: ArrayLike) -> str:
-        """Write how noisy the labels are as a fragment of HTML, with the names of the classes.
-
-        Parameters
-        ----------
-        classes : array_like of shape (n_classes,)
-            The names.
-
-        Returns
-        -------
-        str
-            HTML.
-        """
-        rates = [
-            (share, low, high)
-            for share, (low, high) in zip(self.class_shares.tolist(), self.class_intervals.tolist(), strict=True)
-        ]
-        return write_noise(self.describe(classes), np.asarray(classes).tolist(), rates, self.matrix)
-
-    def _repr_html_(self) -> str:
-        """Return `write_html` for notebooks."""
-        return self.write_html(self._number_classes())
 
     def _list_confusions(self) -> list[tuple[int, int]]:
         """Return the class and the label of the entries off the diagonal that stand out, the largest first."""
@@ -266,8 +226,35 @@ class MatrixUntwisting:
         ndarray of shape (n_rows,)
             One probability per label.
         """
-        parts = zip(self.weights, self._list_wrong(posterior, labels), strict=True)
-        return np.asarray(sum(weight * part for weight, part in parts))
+        twisted = _check_posterior(posterior, self.n_classes)
+        given = np.asarray(labels, dtype=np.intp)
+        wrong = np.zeros(len(twisted))
+        for rows in _iterate_blocks(twisted):
+            here = given[rows]
+            for weight, matrix, clean in zip(self.weights, self.matrices, self._untwist(twisted[rows]), strict=True):
+                borne = np.maximum((clean * matrix.T[here]).sum(axis=1), SAFE_MARGIN)
+                at_label = clean[np.arange(len(here)), here]
+                wrong[rows] += weight * np.clip(1.0 - matrix[here, here] * at_label / borne, 0.0, 1.0)
+        return wrong
+
+    def iterate_truths(self, posterior: Array, labels: NDArray[np.intp]) -> Iterator[Array]:
+        """Yield the probability of each class to be the truth, given a row and its label, under each matrix.
+
+        Parameters
+        ----------
+        posterior : ndarray of shape (n_rows, n_classes)
+            The twisted posterior.
+        labels : ndarray of int of shape (n_rows,)
+            The class that each label names.
+
+        Yields
+        ------
+        ndarray of shape (n_rows, n_classes)
+            Each row sums to 1.
+        """
+        for matrix, slope, offset in zip(self.matrices, self.slopes, self.offsets, strict=True):
+            class_and_label = untwist_by_matrix(posterior, matrix, slope, offset, self.least) * matrix[:, labels].T
+            yield class_and_label / np.maximum(class_and_label.sum(axis=1, keepdims=True), SAFE_MARGIN)
 
     def share_wrong(
         self, posterior: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike
@@ -295,12 +282,7 @@ class MatrixUntwisting:
             # Without a sign of noise, all that is known is how noisy each class may be at most.
             highest = average(self.class_intervals[np.asarray(labels, dtype=np.intp), 1], weight)
             return share, 0.0, max(share, highest)
-        return share, *self._spread_as_all(share)
-
-    def _spread_as_all(self, share: float) -> tuple[float, float]:
-        """Return the interval of a share that is as far from it, in log-odds, as that of all labels from theirs."""
-        here, overall, low, high = _find_log_odds(np.array([share, self.share, *self.interval]))
-        return min(float(expit(here + low - overall)), share), max(float(expit(here + high - overall)), share)
+        return share, *move_interval(share, (self.share, *self.interval))
 
     def choose_suspects(self, wrong: ArrayLike) -> NDArray[np.bool_]:
         """Return which labels to flag, by their probabilities to be wrong: those with the highest expected F1.
@@ -335,19 +317,88 @@ class MatrixUntwisting:
         for inverse, slope, offset in zip(self._inverses, self.slopes, self.offsets, strict=True):
             yield _untwist_tiles(tiles, inverse, slope, offset, self.least)[: len(twisted)]
 
-    def _list_wrong(self, posterior: ArrayLike, labels: ArrayLike) -> Array:
-        """Return the probability that each label is wrong, under each component."""
-        twisted = _check_posterior(posterior, self.n_classes)
-        indices = np.asarray(labels, dtype=np.intp)
-        wrong = np.empty((len(self.weights), len(twisted)))
-        for rows in _iterate_blocks(twisted):
-            here = indices[rows]
-            for index, clean in enumerate(self._untwist(twisted[rows])):
-                matrix = self.matrices[index]
-                borne = np.maximum((clean * matrix.T[here]).sum(axis=1), SAFE_MARGIN)
-                at_label = clean[np.arange(len(here)), here]
-                wrong[index, rows] = np.clip(1.0 - matrix[here, here] * at_label / borne, 0.0, 1.0)
-        return wrong
+    def bound_entry(self, truth: int, label: int, entry: float) -> tuple[float, float]:
+        """Return the 95 % interval of an entry of the matrix: what the components say of it, and that of its class.
+
+        Parameters
+        ----------
+        truth, label : int
+            The class and the label.
+        entry : float
+            The share of the class that bears the label; where sources are told apart it need not be that of `matrix`.
+
+        Returns
+        -------
+        low, high : float
+            The interval.
+        """
+        low, high = find_interval(self.matrices[:, truth, label], self.weights)
+        if entry != self.matrix[truth, label]:
+            low, high = move_interval(entry, (float(self.matrix[truth, label]), low, high))
+        scale = entry / max(float(self.class_shares[truth]), SAFE_MARGIN)
+        lowest, highest = (scale * self.class_intervals[truth]).tolist()
+        return max(0.0, min(low, lowest, entry)), min(1.0, max(high, highest, entry))
+
+    def formula(self) -> NoiseFormula:
+        """Return the components, and how close to 0 posteriors may come."""
+        components = zip(self.weights.tolist(), self.matrices, self.slopes, self.offsets, strict=True)
+        return NoiseFormula(components=tuple(components), least=self.least)
+
+    def take_components(self, posterior: Array) -> Components:
+        """Return the matrices one by one, at the posteriors of items."""
+        return _Matrices(self, posterior)
+
+    def count_as_estimated(self, posterior: Array) -> Array:
+        """Return posteriors as they are: what a matrix makes of them has a limit of its own."""
+        return posterior
+
+    def pool_sources(
+        self,
+        share: float,
+        interval: tuple[float, float],
+        class_shares: Array,
+        class_intervals: Array,
+        *,
+        found: bool,
+    ) -> SeveralClassesNoise:
+        """Return the noise with the shares that sources have together, as `NoiseModel.pool_sources` has it."""
+        return replace(
+            self,
+            share=share,
+            interval=interval,
+            class_shares=class_shares,
+            class_intervals=class_intervals,
+            found=found,
+        )
+
+    def _weigh_by_review(self, weights: Array, likelihood: Array) -> SeveralClassesNoise:
+        """Return the matrices with other weights; shares move by as much as the matrices do, intervals with them."""
+        rate = 1.0 - np.trace(self.matrices, axis1=1, axis2=2) / self.n_classes
+        is_noise = rate > max(UNSEEN_RATES)
+        evidence = self.evidence
+        if is_noise.any() and not is_noise.all():
+            explained = [
+                logsumexp(likelihood[those], b=self.weights[those] / self.weights[those].sum())
+                for those in (is_noise, ~is_noise)
+            ]
+            evidence += float(explained[0] - explained[1])
+        # Where too few rows kept noise from being found, a review of some of them does not change that.
+        was_judged = self.found or self.evidence <= ENOUGH_EVIDENCE
+        weighed = replace(
+            self, weights=weights, evidence=evidence, found=bool(was_judged and evidence > ENOUGH_EVIDENCE)
+        )
+        by_class = 1.0 - np.diag(weighed.matrix)
+        factors = by_class / np.maximum(self.class_shares, SAFE_MARGIN)
+        overall = float(rate @ weights) / max(float(rate @ self.weights), SAFE_MARGIN)
+        low, high = (min(1.0, overall * end) for end in self.interval)
+        return replace(
+            weighed,
+            share=min(1.0, overall * self.share),
+            interval=(low, high),
+            class_shares=by_class,
+            class_intervals=np.clip(self.class_intervals * factors[:, None], 0.0, 1.0),
+            uneven_limit=max(self.uneven_limit, high),
+        )
 
 
 def invert_matrices(matrices: Array) -> Array:
@@ -420,39 +471,6 @@ def _untwist_tiles(tiles: Array, inverse: Array, slope: Array, offset: Array, le
     return np.asarray(odds.transpose(0, 2, 1).reshape(-1, tiles.shape[1]))
 
 
-def check_matrix(matrix: ArrayLike, name: str = "matrix") -> Array:
-    """Return a transition matrix that is given, checked.
-
-    Parameters
-    ----------
-    matrix : array_like of shape (n_classes, n_classes)
-        A row per true class, a column per label.
-    name : str
-        What errors call it.
-
-    Returns
-    -------
-    ndarray
-        Its rows sum to 1. A ValueError where it is no such matrix, or where some class bears another label more often
-        than its own: no label would tell the classes apart then.
-    """
-    known = check_numbers(name, matrix)
-    if known.ndim != 2 or known.shape[0] != known.shape[1] or len(known) < 2:
-        raise ValueError(f"{name} must be square, a row per true class and a column per label, got shape {known.shape}")
-    if not (np.isfinite(known).all() and (known >= 0).all()):
-        raise ValueError(f"{name} must hold shares from 0 to 1, got {known.min()} to {known.max()}")
-    sums = known.sum(axis=1)
-    if np.abs(sums - 1.0).max() > ROUNDING:
-        worst = int(np.abs(sums - 1.0).argmax())
-        raise ValueError(f"the rows of {name} must sum to 1, got {sums[worst]:g} for row {worst}")
-    off_diagonal = known - np.diag(np.diag(known))
-    if (np.diag(known) <= off_diagonal.max(axis=1)).any() or np.linalg.matrix_rank(known) < len(known):
-        raise ValueError(
-            f"{name} must be invertible, and every class must bear its own label more often than any other"
-        )
-    return np.asarray(known / sums[:, None])
-
-
 def find_interval(values: Array, weights: Array) -> tuple[float, float]:
     """Return where the middle 95 % of the weight lies.
 
@@ -490,13 +508,9 @@ def spread_share(share: float, spread: float) -> tuple[float, float]:
     low, high : float
         The interval, which holds the share.
     """
-    log_odds = _find_log_odds(np.array([share]))
-    low, high = expit(log_odds[0] + spread * DEVIATIONS * np.array([-1.0, 1.0]))
+    log_odds = logit(np.clip(share, SAFE_MARGIN, 1.0 - SAFE_MARGIN))
+    low, high = expit(log_odds + spread * DEVIATIONS * np.array([-1.0, 1.0]))
     return min(float(low), share), max(float(high), share)
-
-
-def _find_log_odds(shares: Array) -> Array:
-    return np.asarray(logit(np.clip(shares, SAFE_MARGIN, 1.0 - SAFE_MARGIN)))
 
 
 def _check_posterior(posterior: ArrayLike, n_classes: int) -> Array:
@@ -511,3 +525,54 @@ def _iterate_blocks(table: NDArray[Any]) -> Iterator[slice]:
     step = max(1, CELLS_PER_BLOCK // max(1, table.shape[1]))
     for first in range(0, len(table), step):
         yield slice(first, first + step)
+
+
+class _Matrices(Components):
+    """Transition matrices of several classes."""
+
+    has_offsets = True
+
+    def __init__(self, noise: SeveralClassesNoise, posterior: Array) -> None:
+        self.noise = noise
+        self.posterior = posterior
+
+    def list_components(self, most: int) -> list[Component]:
+        noise = self.noise
+        heaviest = np.sort(np.argsort(-noise.weights, kind="stable")[:most])
+        return [
+            Component(
+                weight=float(noise.weights[index]),
+                matrix=noise.matrices[index],
+                slopes=noise.slopes[index],
+                offsets=noise.offsets[index],
+                members=np.array([index]),
+            )
+            for index in heaviest.tolist()
+        ]
+
+    def untwist(self, component: Component) -> Array:
+        return np.log(
+            np.maximum(self._replace_components([component], np.ones(1)).clean(self.posterior), PROBABILITY_FLOOR)
+        )
+
+    def combine(self, components: list[Component], weights: Array) -> SeveralClassesNoise:
+        kept = np.flatnonzero(weights > LEAST_WEIGHT)
+        return self._replace_components([components[index] for index in kept], weights[kept] / weights[kept].sum())
+
+    def _replace_components(self, components: list[Component], weights: Array) -> SeveralClassesNoise:
+        matrices = np.array([_keep_signal(each.matrix) for each in components])
+        return replace(
+            self.noise,
+            weights=weights,
+            matrices=matrices,
+            slopes=np.array([each.slopes for each in components]),
+            offsets=np.array([each.offsets for each in components]),
+            class_shares=1.0 - np.einsum("m,mkk->k", weights, matrices),
+        )
+
+
+def _keep_signal(matrix: Array) -> Array:
+    """Return the matrix, with more on its diagonal where some class hardly bears its own label more than others do."""
+    others = matrix - np.diag(np.diag(matrix))
+    lacking = max(0.0, LEAST_SIGNAL - float((np.diag(matrix) - others.max(axis=1)).min()))
+    return np.asarray((1.0 - lacking) * matrix + lacking * np.eye(len(matrix))) if lacking > 0 else matrix
