@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from experiments.datasets import (
     Table,
@@ -166,8 +165,13 @@ def predict_by_prior(model: PILBoostClassifier, X: Any, prior_of_no_noise: float
     unseen = fitted.out_of_fold
     assert unseen is not None
     assert isinstance(fitted.posterior, Posterior), "a model of two classes"
-    twisted = expit(fitted.posterior.twisted_log_odds(unseen.scores[:, 0]))
-    noise = estimate_noise(twisted, unseen.labels, sample_weight=unseen.weight, prior_of_no_noise=prior_of_no_noise)
+    parts = unseen.parts
+    noise = estimate_noise(
+        parts.posterior[:, 1],
+        unseen.labels[parts.rows],
+        sample_weight=parts.weight,
+        prior_of_no_noise=prior_of_no_noise,
+    )
     other = replace(fitted, untwisting=noise)
     scores = other.scores(other.encoder.encode(X, model), 1)
     return other.posterior.clean(other.posterior.decision(scores))
