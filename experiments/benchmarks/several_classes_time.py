@@ -26,6 +26,7 @@ from experiments.results import Writer
 from experiments.tables import TextTable
 from untwist import UntwistClassifier
 from untwist.boosting.forest import count_threads
+from untwist.noise.out_of_fold import estimate_noise_of
 from untwist.twisters import BernoulliNoise
 
 #: Rows and columns of the tables.
@@ -67,7 +68,8 @@ def time_untwist(X: Any, y: Any, X_test: Any, y_test: Any, threads: int) -> Timi
     model = UntwistClassifier(n_jobs=threads, random_state=0).fit(X, y)
     seconds, processor = time.perf_counter() - start, time.process_time() - processor
     noise = time.process_time()
-    model.model_.estimate_noise()
+    assert model.model_.out_of_fold is not None
+    estimate_noise_of(model.model_.out_of_fold)
     noise = time.process_time() - noise
     right = float(np.mean(model.predict(X_test) == y_test))
     return Timing(seconds, processor, right, compute_log_loss(y_test, model.predict_proba(X_test)), noise)

@@ -27,6 +27,7 @@ from experiments.runner import time_fit
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.arguments import Array
 from untwist.audit import audit_labels
+from untwist.noise.out_of_fold import estimate_noise_of
 
 __all__ = ["AUDITORS", "CONTROLS", "GROUPS", "OURS", "PEER", "RIVALS", "Group", "Labelling", "Outcome"]
 
@@ -125,7 +126,8 @@ def _judge_untwist(X: Any, y: Labels, X_test: Any, seed: int) -> Iterator[Outcom
     share, low, high = audit.noise_rate
     labelling = Labelling(suspicion, flagged, (share, low, high), float(audit.noise.found))
     start = time.process_time()
-    model.model_.estimate_noise()
+    assert model.model_.out_of_fold is not None
+    estimate_noise_of(model.model_.out_of_fold)
     noise_seconds = time.process_time() - start
     yield Outcome(OURS, model.predict_proba(X_test), model.predict(X_test), labelling, seconds, noise_seconds)
     if find_version(CLEANLAB):

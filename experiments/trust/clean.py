@@ -163,8 +163,13 @@ def predict_by_prior(model: PILBoostClassifier, X: Any, prior_of_no_noise: float
     fitted = model.model_
     unseen = fitted.out_of_fold
     assert unseen is not None
-    twisted = fitted.posterior.twisted(unseen.scores[:, 0])[:, 1]
-    noise = estimate_rates(twisted, unseen.labels, sample_weight=unseen.weight, prior_of_no_noise=prior_of_no_noise)
+    parts = unseen.parts
+    noise = estimate_rates(
+        parts.posterior[:, 1],
+        unseen.labels[parts.rows],
+        sample_weight=parts.weight,
+        prior_of_no_noise=prior_of_no_noise,
+    )
     other = replace(fitted, noise=noise, untwists=True)
     scores = other.scores(other.encoder.encode(X, model), 1)
     return other.posterior.clean(other.posterior.decision(scores))

@@ -16,25 +16,21 @@ from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, iterate_row_blocks
 from untwist.data.batches import Encoded
 from untwist.data.encoding import TableEncoder
-from untwist.data.folds import mix_bits
-from untwist.data.groups import OwnFolds, RowGroups
 from untwist.data.labels import encode_labels, list_positive_classes
-from untwist.data.reviews import ReviewedRows
-from untwist.data.sources import UNKNOWN, LabelSources, look_up_sources
+from untwist.data.sources import UNKNOWN, look_up_sources
 from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG, Twins
-from untwist.data.workers import Workers, solo
-from untwist.display import abbreviate, write_fragment, write_table
-from untwist.noise.dependence import find_rows_per_case
+from untwist.display import write_fragment, write_table
 from untwist.noise.estimate import NoiseEstimate
 from untwist.noise.model import NoiseModel
 from untwist.noise.paper import MenonEstimate
 from untwist.noise.posterior import Posterior, find_posterior_floor
 from untwist.noise.sources import NoiseBySource
+from untwist.out_of_fold import OutOfFold
 from untwist.text import for_page
 from untwist.theory.links import Link
 from untwist.theory.several_classes import SoftmaxLink
 
-__all__ = ["GIVEN_SCORES", "Candidate", "Choice", "FittedModel", "Mixture", "OutOfFold", "average_by_item"]
+__all__ = ["GIVEN_SCORES", "Candidate", "Choice", "FittedModel", "Mixture"]
 
 IMPORTANCES = ("paper", "gain", "splits")
 
@@ -152,86 +148,6 @@ class Choice:
             if (one.alpha, one.max_depth, one.drawn) == (best.alpha, best.max_depth, best.drawn):
                 return position
         return None
-
-
-@dataclass(frozen=True, eq=False)
-class OutOfFold:
-    """Rows with the scores of models that have not seen them.
-
-    Parameters
-    ----------
-    rows : array of int
-        Indices of rows; a row that several folds have set aside in parts comes several times, and one that no fold of
-        one's own judges does not come.
-    weight : array
-        The sample weight that was set aside, without class weights.
-    scores : array
-        A column per booster: one for two classes, else one per class.
-    labels : array of uint32
-        The index of each row's class.
-    fingerprint : int or None
-        Tells the training table from others; None where not every training row has been set aside.
-    sources : LabelSources or None
-        Who gave the label of each training row, where that is known.
-    reviewed : ReviewedRows or None
-        The rows that a person has reviewed, if there are such; `labels` are those from before the review.
-    groups : RowGroups or None
-        Which training rows belong together, where that is known.
-    own_folds : OwnFolds or None
-        The rows that each fold trained on and judged, where folds of one's own were given.
-    twins : Twins or None
-        Rows that nearly repeat rows of other folds, if so many do that what is said of them may be memory.
-    sample_weight : array or None
-        With folds of one's own, the sample weight of every training row, also of those that are not judged.
-    """
-
-    rows: NDArray[np.intp]
-    weight: Array
-    scores: Array
-    labels: NDArray[np.uint32]
-    fingerprint: int | None = None
-    sources: LabelSources | None = None
-    reviewed: ReviewedRows | None = None
-    groups: RowGroups | None = None
-    own_folds: OwnFolds | None = None
-    sample_weight: Array | None = None
-    twins: Twins | None = None
-
-    __repr__ = abbreviate
-
-    @property
-    def judged(self) -> NDArray[np.bool_] | None:
-        """Whether each training row is judged; None where all are."""
-        if self.own_folds is None or self.own_folds.judged.all():
-            return None
-        return self.own_folds.judged
-
-    @property
-    def _least_rows(self) -> int:
-        """The number of training rows where not all of them are judged, so that the last ones may be missing."""
-        return 0 if self.own_folds is None else self.own_folds.held_out.shape[1]
-
-    def mean_scores(self) -> Array:
-        """Return the scores of every training row; the mean where several folds had a part of it, NaN if not judged."""
-        part = np.where(self.weight > 0, self.weight, 1.0)
-        total = np.bincount(self.rows, part, minlength=self._least_rows)
-        sums = [np.bincount(self.rows, part * each, minlength=self._least_rows) for each in self.scores.T]
-        columns = [np.divide(one, total, out=np.full(len(total), np.nan), where=total > 0) for one in sums]
-        return columns[0] if len(columns) == 1 else np.column_stack(columns)
-
-    def row_weights(self) -> Array:
-        """Return the sample weight of every training row; 0 for one that is not judged, as if it were absent."""
-        return np.bincount(self.rows, self.weight, minlength=self._least_rows).astype(np.float64)
-
-    def hash_groups(self, rank: int) -> NDArray[np.uint64]:
-        """Return a hash of the group of each of `rows`, which is a row's own where it has none."""
-        assert self.groups is not None
-        alone = mix_bits(self.rows.astype(np.uint64) + np.uint64(rank << 48))
-        return self.groups.hash_rows(alone, self.rows)
-
-    def fit_weights(self) -> Array:
-        """Return the sample weight of every training row, judged or not."""
-        return self.row_weights() if self.sample_weight is None else self.sample_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -511,32 +427,19 @@ class FittedModel:
 
     def out_of_fold_posterior(self) -> Array | None:
         """Return the twisted posterior of every training row by models that have not seen it, if there are such."""
-        if self.out_of_fold is None or self.out_of_fold.fingerprint is None:
+        if self.out_of_fold is None or self.out_of_fold.context.fingerprint is None:
             return None
-        return self.posterior.twisted(self.out_of_fold.mean_scores())
-
-    def out_of_fold_posterior_of_labels(self) -> Array:
-        """Return the twisted posterior that the labels of training rows follow, without the weights of classes.
-
-        Returns
-        -------
-        array of shape (n_rows, n_classes)
-            A row for each training row, by models that have not seen it. Where sources are known it is the same for
-            all rows of an item: the mean over them.
-        """
-        if self.out_of_fold is None or self.out_of_fold.fingerprint is None:
-            raise ValueError("not every training row has been judged by a model that has not seen it")
-        posterior = self.unweigh(self.posterior.twisted(self.out_of_fold.mean_scores()))
-        sources = self.out_of_fold.sources
-        if sources is None or not sources.has_repeated_items:
+        posterior = self.out_of_fold.posterior
+        if (self.class_weights == 1).all():
             return posterior
-        return average_by_item(posterior, sources.items)
+        weighted = posterior * np.where(self.class_weights > 0, self.class_weights, 1.0)
+        return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
     def remember_twins(self, twins: Twins) -> FittedModel:
         """Return the same model, which knows of rows that nearly repeat rows of other folds."""
         if self.out_of_fold is None:
             return self
-        return replace(self, out_of_fold=replace(self.out_of_fold, twins=twins), has_twins=True)
+        return replace(self, out_of_fold=self.out_of_fold.add_context(twins=twins), has_twins=True)
 
     def unweigh(self, posterior: Array) -> Array:
         """Return posteriors of labels that class weights have multiplied as they are without them.
@@ -551,6 +454,20 @@ class FittedModel:
         array of shape (n_rows, n_classes)
         """
         return self.posterior.unweigh(posterior)
+
+    def find_posterior_of_labels(self, scores: Array) -> Array:
+        """Return the twisted posterior that labels follow, without the weights of classes.
+
+        Parameters
+        ----------
+        scores : array of shape (n_rows, n_columns)
+            Boosted scores: one column for two classes, else one per class.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+        """
+        return self.posterior.twisted_of_labels(scores[:, 0] if len(self.classes) == 2 else scores)
 
     def find_source_labels_follow(self, clean: Array, source: Any = None) -> Array:
         """Return the posterior that labels of given sources follow where the clean one is known.
@@ -572,48 +489,7 @@ class FittedModel:
         index = unknown if source is None else look_up_sources(source, self.sources.names, len(clean))
         return self.sources.noisy(clean, index)
 
-    def estimate_noise(self, known: tuple[float, float] | Array | None = None, workers: Workers = solo) -> NoiseModel:
-        """Return the noise that out-of-fold posteriors of all workers show.
-
-        Parameters
-        ----------
-        known : tuple of float, array or None
-            The rates, or of several classes the transition matrix, where they are known.
-        workers : Workers
-            Who else has rows.
-        """
-        if self.out_of_fold is None:
-            raise ValueError("the model has not chosen anything by folds")
-        unseen = self.out_of_fold
-        groups = [] if unseen.groups is None else [unseen.hash_groups(workers.rank)]
-        scores = unseen.scores[:, 0] if len(self.classes) == 2 else unseen.scores
-        columns = self.posterior.twisted_of_labels(scores).T
-        labels, weight, *others = _gather_sorted(workers, unseen.labels, unseen.weight, *columns, *groups)
-        posterior, groups = np.column_stack(others[: len(columns)]), others[len(columns) :]
-        cases = find_rows_per_case(posterior, labels, weight, *groups)
-        return NoiseModel.estimate(posterior, labels, weight, known=known, rows_per_case=cases)
-
 
 def _join(columns: list[Array]) -> Array:
     """Return one column as it is, several as a table."""
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
-
-
-def average_by_item(posterior: Array, items: NDArray[np.intp]) -> Array:
-    """Return the mean posterior of each row's item; the same for any order of the rows."""
-    order = np.lexsort((*posterior.T, items))
-    starts = np.flatnonzero(np.append(True, np.diff(items[order]) != 0))
-    counts = np.diff(np.append(starts, len(order)))
-    means = np.add.reduceat(posterior[order], starts, axis=0) / counts[:, None]
-    averaged = np.empty_like(posterior)
-    averaged[order] = np.repeat(means, counts, axis=0)
-    return averaged
-
-
-def _gather_sorted(workers: Workers, *columns: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return the rows of all workers, in an order that does not depend on who had them; those of one as they are."""
-    if workers.size == 1:
-        return list(columns)
-    joined = [np.concatenate(parts) for parts in zip(*workers.gather(columns), strict=True)]
-    order = np.lexsort(joined[::-1])
-    return [column[order] for column in joined]

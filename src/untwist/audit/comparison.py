@@ -13,12 +13,9 @@ from sklearn.model_selection import train_test_split
 
 from untwist.arguments import Array
 from untwist.audit.labels import LabelAudit
-from untwist.audit.out_of_fold import find_held_out_shares
 from untwist.audit.peers import LEARNING_RATE, ROUNDS, HeldOut, fit_lightgbm, fit_xgboost
-from untwist.audit.training import collect_again
 from untwist.data.batches import Batches, fit_memory
 from untwist.sums import average
-from untwist.training_data import SourceColumns
 
 __all__ = ["Peer", "compare"]
 
@@ -90,15 +87,12 @@ def compare(audit: LabelAudit) -> dict[str, Peer]:
 
 def _find_folds(audit: LabelAudit) -> tuple[Array, Array]:
     """Return the share of each row's weight that each fold of the audited model set aside, and what it trained on."""
-    model = audit.find_own_model("the folds of other boosters come")
-    sources = SourceColumns(audit.source, audit.item, audit.groups)
-    labels = audit.given if audit.before_review is None else audit.before_review  # Those that the folds were made of.
-    data = collect_again(model, audit.X, labels, sources)
-    assert data.folds is not None  # A model that can be audited has chosen by folds.
-    shares = find_held_out_shares(data.folds, data.weight)
-    weight = data.unweigh_classes()
-    trained = weight * (1.0 - shares) if data.own_folds is None else np.where(data.own_folds.trained, weight, 0.0)
-    return shares, trained
+    unseen = audit.find_own_model("the folds of other boosters come").model_.out_of_fold
+    assert unseen is not None  # A model that can be audited has chosen by folds.
+    own_folds = unseen.context.own_folds
+    if own_folds is not None:
+        return unseen.held_out, np.where(own_folds.trained, unseen.weight, 0.0)
+    return unseen.held_out, unseen.weight * (1.0 - unseen.held_out)
 
 
 def _measure(audit: LabelAudit, posterior: Array, predicted: NDArray[np.intp]) -> Peer:

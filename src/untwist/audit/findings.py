@@ -550,7 +550,7 @@ def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
     model = audit.find_own_model("trees on other labels come")
     if len(labels) <= MOST_TRAINED_AGAIN:
         assert model.model_.out_of_fold is not None  # A model that can be audited has chosen by folds.
-        weight = model.model_.out_of_fold.fit_weights()
+        weight = model.model_.out_of_fold.weight
         return train_chosen_candidate(model, audit.X, labels, weight, SourceColumns(*told))
     rows = audit.judged_rows.choose_rows(MOST_TRAINED_AGAIN)
     rows = rows if audit.judged is None else np.flatnonzero(audit.judged)[rows]

@@ -35,6 +35,7 @@ from untwist.classifier import UntwistClassifier
 from untwist.data.cells import to_date
 from untwist.data.encoding import TableEncoder
 from untwist.noise.model import NoiseModel
+from untwist.noise.out_of_fold import estimate_noise_of
 from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.sums import add_up_by_group
 from untwist.text import name_column
@@ -522,8 +523,9 @@ def _try_some_rows(judged: JudgedRows, model: UntwistClassifier, columns: list[i
     explain more, whatever the columns are.
     """
     some = judged.take(judged.choose_rows(MOST_TRIED_FIRST))
-    fitted = train_on_numbers(model, some.table, model.model_.classes[some.labels], some.weight)
-    posterior, noise = fitted.out_of_fold_posterior_of_labels(), fitted.estimate_noise()
+    unseen = train_on_numbers(model, some.table, model.model_.classes[some.labels], some.weight).out_of_fold
+    assert unseen is not None  # It was chosen by folds.
+    posterior, noise = unseen.posterior, estimate_noise_of(unseen)
     some = replace(
         some,
         posterior=posterior,
@@ -545,9 +547,9 @@ def _judge_without(
 ) -> HiddenSource | None:
     """Judge the labels again without a column; None where it explains them no better as a source than as a feature."""
     labels, weight, encoder = judged.labels, judged.weight, model.model_.encoder
-    fitted = train_on_numbers(model, judged.table, model.model_.classes[labels], weight, without=column)
-    posterior = fitted.out_of_fold_posterior_of_labels()
-    noise = fitted.estimate_noise()
+    unseen = train_on_numbers(model, judged.table, model.model_.classes[labels], weight, without=column).out_of_fold
+    assert unseen is not None  # It was chosen by folds.
+    posterior, noise = unseen.posterior, estimate_noise_of(unseen)
     values = judged.table[:, column]
     group_of_row, names, upper = group_values(encoder, column, values)
     by_value = estimate_by_source(posterior, labels, group_of_row, names=names, noise=noise, weight=weight)

@@ -15,7 +15,9 @@ from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import UNKNOWN, LabelSources
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.model import SAFE_MARGIN, NoiseModel, move_interval
+from untwist.noise.out_of_fold import count_rows_per_case
 from untwist.noise.sources import NoiseBySource
+from untwist.out_of_fold import OutOfFold
 from untwist.sums import add_up, add_up_by_group, average
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "find_unseen_share",
     "judge_alike",
     "judge_by_source",
+    "judge_labels",
     "settle_reviewed",
     "widen_interval",
 ]
@@ -57,6 +60,44 @@ class Judgement:
     wrong: Array
     share: Interval
     share_by_label: list[Interval]
+
+
+def judge_labels(
+    unseen: OutOfFold,
+    noise: NoiseModel,
+    by_source: NoiseBySource | None,
+    held: NDArray[np.intp],
+) -> Judgement:
+    """Judge labels by their sources where these are known, and all alike where not.
+
+    Parameters
+    ----------
+    unseen : OutOfFold
+        What models say that have not seen them.
+    noise : NoiseModel
+        How noisy labels are.
+    by_source : NoiseBySource or None
+        The same by source.
+    held : array of int
+        The labels as the data have them now, after any review.
+
+    Returns
+    -------
+    Judgement
+        Of labels that a person has reviewed it is certain. Nothing is excluded of rows that models may remember.
+    """
+    review, sources, twins = unseen.context.reviewed, unseen.context.sources, unseen.context.twins
+    weight, cases = unseen.judged_weight, count_rows_per_case(unseen)
+    counted = weight if review is None else np.where(review.is_reviewed, 0.0, weight)
+    told = unseen.posterior, unseen.labels, counted
+    if by_source is None or sources is None:
+        part = None if unseen.judged.all() else unseen.judged
+        judged = judge_alike(noise, *told, rows_per_case=cases, judged=part)
+    else:
+        judged = judge_by_source(by_source, sources, *told, rows_per_case=cases)
+    if review is not None:
+        judged = settle_reviewed(judged, review, held, weight)
+    return judged if twins is None else doubt_judgement(judged, twins.share)
 
 
 # ---- labels that are all alike ----

@@ -16,7 +16,6 @@ from untwist.data.batches import Batches
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import mix_bits, split_groups_into_folds, split_into_folds, split_items_into_folds
 from untwist.data.groups import (
-    OwnFolds,
     RowGroups,
     check_own_folds,
     check_trained_classes,
@@ -25,10 +24,11 @@ from untwist.data.groups import (
     read_own_folds,
 )
 from untwist.data.labels import find_classes, refuse_missing, scale_weights, settle_objects
+from untwist.data.reviews import Review, ReviewedRows, read_review
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
 from untwist.data.tables import bring_to_host
 from untwist.data.targets import are_rows_known, refuse_regression_target
-from untwist.data.twins import Twins
+from untwist.out_of_fold import RowContext
 from untwist.settings import resolve_recipe
 from untwist.training_data import SourceColumns, TrainingData
 
@@ -47,37 +47,21 @@ class AuditedRows:
         The index of each row's label.
     weight : array
         How much each row counts.
-    votes : LabelSources or None
-        Who gave each label, if that was told.
     folds : array or None
         The weight of each row that each fold sets aside: rows of equal content, and of the same item, are set aside
         together. None where there are no rows to fit anything to.
     encoder : TableEncoder or None
         How the rows become numbers, where they are a table.
-    groups : RowGroups or None
-        Which rows belong together, if that was told.
-    own_folds : OwnFolds or None
-        The rows that each fold trains on and judges, where folds of one's own were given.
-    twins : Twins or None
-        Rows that nearly repeat rows of other folds, if many do.
+    context : RowContext
+        What else is known of the rows.
     """
 
     classes: NDArray[Any]
     labels: NDArray[np.intp]
     weight: Array
-    votes: LabelSources | None
     folds: Array | None
     encoder: TableEncoder | None
-    groups: RowGroups | None = None
-    own_folds: OwnFolds | None = None
-    twins: Twins | None = None
-
-    @property
-    def judged(self) -> NDArray[np.bool_] | None:
-        """Whether each row is judged; None where all are."""
-        if self.own_folds is None or self.own_folds.judged.all():
-            return None
-        return self.own_folds.judged
+    context: RowContext
 
 
 def read_rows(
@@ -87,7 +71,7 @@ def read_rows(
     sources: SourceColumns,
     random_state: Any,
     cv: Any = None,
-    has_review: bool = False,
+    reviewed: Any = None,
 ) -> AuditedRows:
     """Read the rows as `UntwistClassifier.fit` would, and where they are no table, as far as there are any.
 
@@ -103,8 +87,8 @@ def read_rows(
         What the folds follow from.
     cv : object
         The folds, as `UntwistClassifier` takes them.
-    has_review : bool
-        Whether some rows have been reviewed, so that all must be judged.
+    reviewed : object
+        What a person found, as `UntwistClassifier.fit` takes it; all rows must be judged then.
 
     Returns
     -------
@@ -112,21 +96,23 @@ def read_rows(
     """
     if isinstance(X, Batches):
         raise ValueError("X must be in memory to be judged by posteriors of other models, got Batches: leave it out")
+    if reviewed is not None and sources.source is not None:
+        raise ValueError("reviewed and source exclude each other: apply the decisions to y, and leave reviewed out")
+    review = None if reviewed is None else read_review(reviewed, X, y)
+    y = y if review is None else review.given
     X = bring_to_host(X)
     if X is not None and _count_dimensions(X) == 2:
         settings = resolve_recipe(UntwistClassifier(cv=cv, random_state=random_state).get_params())
-        data = TrainingData.collect(settings, X, y, sample_weight, sources=sources, has_review=has_review)
-        return AuditedRows(
-            classes=data.classes,
-            labels=data.rows.labels.astype(np.intp),
-            weight=data.rows.weight,
-            votes=data.sources,
-            folds=data.folds,
-            encoder=data.encoder,
+        data = TrainingData.collect(settings, X, y, sample_weight, sources=sources, has_review=review is not None)
+        context = RowContext(
             groups=data.groups,
+            sources=data.sources,
+            reviewed=_encode_review(review, data.classes),
             own_folds=data.own_folds,
             twins=data.find_twins(),
         )
+        labels = data.rows.labels.astype(np.intp)
+        return AuditedRows(data.classes, labels, data.rows.weight, data.folds, data.encoder, context)
     refuse_missing(y)
     given = column_or_1d(settle_objects(bring_to_host(y)))
     classes, numbers = find_classes(given)
@@ -145,7 +131,7 @@ def read_rows(
         pass  # There are no rows to fit anything to.
     elif not isinstance(settings.cv, int):
         own_folds = read_own_folds(settings.cv, X, given, None if groups is None else groups.number_rows())
-        needs_all = "reviewed" if has_review else None if votes is None else "source"
+        needs_all = "reviewed" if review is not None else None if votes is None else "source"
         check_own_folds(own_folds, groups, None if votes is None else votes.items, needs_all)
         check_trained_classes(numbers, weight, classes, np.where(own_folds.trained, weight, 0.0), own_folds)
         folds = np.where(own_folds.held_out, weight, 0.0)
@@ -159,7 +145,13 @@ def read_rows(
     else:
         folds = split_into_folds(contents, numbers, weight, settings.cv, settings.seed)
     labels = numbers.astype(np.intp)
-    return AuditedRows(classes, labels, weight, votes, folds, None, groups, own_folds)
+    context = RowContext(groups=groups, sources=votes, reviewed=_encode_review(review, classes), own_folds=own_folds)
+    return AuditedRows(classes, labels, weight, folds, None, context)
+
+
+def _encode_review(review: Review | None, classes: NDArray[Any]) -> ReviewedRows | None:
+    """Return what a review found, with labels as indices of classes; None where it decided on nothing."""
+    return None if review is None or not review.is_reviewed.any() else review.encode(classes)
 
 
 def _count_dimensions(X: Any) -> int:

@@ -17,7 +17,7 @@ from untwist.model import FittedModel
 from untwist.settings import N_FOLDS, Settings, resolve_recipe
 from untwist.training_data import SourceColumns, TrainingData
 
-__all__ = ["collect_again", "train_chosen_candidate", "train_on_numbers"]
+__all__ = ["train_chosen_candidate", "train_on_numbers"]
 
 
 def train_chosen_candidate(
@@ -41,28 +41,6 @@ def train_chosen_candidate(
     FittedModel
     """
     return _train(model, _resolve(model), X, labels, weight, sources)
-
-
-def collect_again(model: UntwistClassifier, X: Any, labels: NDArray[Any], sources: SourceColumns) -> TrainingData:
-    """Return the training rows of a classifier once more, in the folds that it had.
-
-    Parameters
-    ----------
-    model : UntwistClassifier
-        A classifier that chose by folds.
-    X, labels
-        The rows that it was fitted to.
-    sources : SourceColumns
-        Who gave the labels, and which rows belong together.
-
-    Returns
-    -------
-    TrainingData
-    """
-    assert model.model_.out_of_fold is not None  # A model that can be audited has chosen by folds.
-    weight = model.model_.out_of_fold.fit_weights()
-    with know_rows():
-        return TrainingData.collect(_resolve(model), X, labels, weight, sources=sources)
 
 
 def train_on_numbers(
@@ -115,7 +93,8 @@ def _resolve(model: UntwistClassifier) -> Settings:
     """Return the settings of a fitted classifier, with the very folds of one's own that it had, if it had such."""
     settings = resolve_recipe(model.get_params(deep=False), seed=model.model_.seed)
     unseen = model.model_.out_of_fold
-    return settings if unseen is None or unseen.own_folds is None else replace(settings, cv=unseen.own_folds)
+    own_folds = None if unseen is None else unseen.context.own_folds
+    return settings if own_folds is None else replace(settings, cv=own_folds)
 
 
 def _train(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,60 @@ from scipy import sparse
 from untwist.arguments import Array
 from untwist.boosting.engines.engine import Rows
 from untwist.boosting.forest import Forest, iterate_row_blocks
+from untwist.crossing import find_held_out_shares
 from untwist.data.groups import OwnFolds
-from untwist.model import OutOfFold
+from untwist.display import abbreviate
+from untwist.model import FittedModel
+from untwist.out_of_fold import JudgedParts, OutOfFold, RowContext
+from untwist.training_data import TrainingData
 
-__all__ = ["score_held_out_rows"]
+__all__ = ["HeldOutScores", "find_posteriors", "score_held_out_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """Parts of rows with the scores of models that have not seen them.
+
+    Parameters
+    ----------
+    rows : array of int
+        Positions of rows; a row that several folds have set aside in parts comes several times, and one that no fold of
+        one's own judges does not come.
+    weight : array
+        The sample weight that was set aside, without class weights.
+    scores : array
+        A column per booster: one for two classes, else one per class.
+    labels : array of uint32
+        The index of each row's class.
+    """
+
+    rows: NDArray[np.intp]
+    weight: Array
+    scores: Array
+    labels: NDArray[np.uint32]
+
+    __repr__ = abbreviate
+
+    def average(self, n_rows: int) -> Array:
+        """Return the scores of every row; the mean where several folds had a part of it, NaN where none had.
+
+        Parameters
+        ----------
+        n_rows : int
+            How many rows there are.
+
+        Returns
+        -------
+        array of shape (n_rows,) or (n_rows, n_columns)
+        """
+        part = np.where(self.weight > 0, self.weight, 1.0)
+        total = np.bincount(self.rows, part, minlength=n_rows)
+        scores = np.full((n_rows, self.scores.shape[1]), np.nan)
+        for column, each in zip(scores.T, self.scores.T, strict=True):
+            np.divide(np.bincount(self.rows, part * each, minlength=n_rows), total, out=column, where=total > 0)
+        is_whole = np.bincount(self.rows, minlength=n_rows)[self.rows] == 1
+        scores[self.rows[is_whole]] = self.scores[is_whole]  # To the last bit, whatever the row weighs.
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
 def score_held_out_rows(
@@ -26,7 +77,7 @@ def score_held_out_rows(
     n_jobs: int | None = None,
     show_to_fold: Callable[[int, NDArray[np.intp], NDArray[Any]], NDArray[Any]] | None = None,
     own_folds: OwnFolds | None = None,
-) -> OutOfFold:
+) -> HeldOutScores:
     """Return the scores of the rows that each fold set aside, one fold after the other.
 
     Parameters
@@ -71,9 +122,53 @@ def score_held_out_rows(
             out[inside] = np.column_stack(columns)
     weights = [weight[rows_here] for weight, rows_here in zip(held_out_weight, set_aside, strict=True)]
     all_rows = np.concatenate(row_groups)
-    return OutOfFold(
+    return HeldOutScores(
         rows=all_rows,
         weight=np.concatenate([*weights, np.zeros(len(nowhere))]),
         scores=np.concatenate(scores),
         labels=rows.labels[all_rows],
+    )
+
+
+def find_posteriors(model: FittedModel, data: TrainingData, held: HeldOutScores, held_out_weight: Array) -> OutOfFold:
+    """Return the posteriors of rows by models that have not seen them.
+
+    Parameters
+    ----------
+    model : FittedModel
+        What makes posteriors of scores.
+    data : TrainingData
+        The rows.
+    held : HeldOutScores
+        The scores of those that were set aside.
+    held_out_weight : array of shape (n_folds, n_rows)
+        The weight of each row that each fold set aside. Where a search ended early there are fewer folds than planned.
+
+    Returns
+    -------
+    OutOfFold
+        Of the training rows, or of validation rows where these took the place of folds: that are all rows then.
+    """
+    first, end = (data.n_rows, len(data.rows.labels)) if data.validation_was_given else (0, data.n_rows)
+    if data.validation_was_given:
+        weight = held_out_weight[0, first:end]
+        shares = (held_out_weight[:, first:end] > 0).astype(np.float64)
+    else:
+        weight = data.unweigh_classes()
+        # A row without weight was seen by nobody, so that every fold judges it.
+        shares = find_held_out_shares(held_out_weight, data.rows.weight)
+        shares = np.where(weight > 0, shares, 1.0 / len(shares))
+    if data.own_folds is not None:  # They say who judges a row without weight, too.
+        shares = data.own_folds.held_out[: len(shares)].astype(np.float64)
+    is_complete = data.folds is not None and len(shares) == len(data.folds) and data.workers.size == 1
+    return OutOfFold(
+        classes=model.classes,
+        posterior=model.unweigh(model.posterior.twisted(held.average(end)[first:])),
+        labels=data.rows.labels[first:end].astype(np.intp),
+        weight=weight,
+        held_out=shares,
+        context=RowContext(
+            fingerprint=data.fingerprint if is_complete else None, groups=data.groups, own_folds=data.own_folds
+        ),
+        by_fold=JudgedParts(held.rows - first, held.weight, model.find_posterior_of_labels(held.scores)),
     )

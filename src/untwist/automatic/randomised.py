@@ -13,8 +13,9 @@ from itertools import count
 
 from untwist.arguments import Array
 from untwist.automatic.mixture import find_log_loss, find_mixture_weights
+from untwist.automatic.out_of_fold import HeldOutScores
 from untwist.boosting.forest import Forest
-from untwist.model import Mixture, OutOfFold
+from untwist.model import Mixture
 from untwist.sums import add_up
 from untwist.training_data import TrainingData
 
@@ -57,13 +58,13 @@ MOST_DRAWN_COLUMNS = 2_500
 def mix_in_randomised_trees(
     data: TrainingData,
     boosted: Sequence[Forest],
-    unseen: OutOfFold,
+    unseen: HeldOutScores,
     *,
     training_weights: Sequence[Array],
     n_first_folds: int,
-    score_held_out_rows: Callable[[list[Forest]], OutOfFold],
+    score_held_out_rows: Callable[[list[Forest]], HeldOutScores],
     tell: Callable[[float], None],
-) -> tuple[list[Forest], OutOfFold, Mixture]:
+) -> tuple[list[Forest], HeldOutScores, Mixture]:
     """Return the forest of each fold with randomised trees mixed in.
 
     Parameters
@@ -72,7 +73,7 @@ def mix_in_randomised_trees(
         The rows.
     boosted : sequence of Forest
         The boosted trees of each fold, whose scores are logarithms of the twisted posterior up to a constant.
-    unseen : OutOfFold
+    unseen : HeldOutScores
         What they say of the rows set aside.
     training_weights : sequence of arrays
         The weight of each row that each fold trains on.
@@ -87,7 +88,7 @@ def mix_in_randomised_trees(
     -------
     mixed : list of Forest
         One per fold.
-    unseen : OutOfFold
+    unseen : HeldOutScores
         What they say of the rows set aside.
     mixture : Mixture
         By how much each kind of trees counts, and what that is worth.

@@ -18,7 +18,9 @@ from untwist.arguments import Array
 from untwist.automatic.search import Search
 from untwist.data.reviews import ReviewedRows
 from untwist.fitting import Fit
-from untwist.model import FittedModel, OutOfFold
+from untwist.model import FittedModel
+from untwist.noise.out_of_fold import estimate_noise_of_reviewed
+from untwist.out_of_fold import OutOfFold
 from untwist.training_data import TrainingData
 
 __all__ = ["fit_with_review", "judge_with_review"]
@@ -45,7 +47,7 @@ def fit_with_review(data: TrainingData, review: ReviewedRows) -> Fit:
     if fit.interrupt is not None or search.stopped:
         return fit
     assert model.out_of_fold is not None  # It is there unless Ctrl-C came.
-    if model.out_of_fold.fingerprint is None:
+    if model.out_of_fold.context.fingerprint is None:
         return fit
     try:
         model = judge_with_review(model, data, model.out_of_fold, review)
@@ -73,19 +75,9 @@ def judge_with_review(model: FittedModel, data: TrainingData, unseen: OutOfFold,
     FittedModel
         Where nobody knows what the labels of reviewed rows were, the noise is that of the other rows, if there are any.
     """
-    judged = replace(model, out_of_fold=replace(unseen, reviewed=review))
-    counted = unseen
-    if not review.knows_given and unseen.weight[~review.is_reviewed[unseen.rows]].any():
-        counted = replace(unseen, weight=np.where(review.is_reviewed[unseen.rows], 0.0, unseen.weight))
-    noise = replace(model, out_of_fold=counted).estimate_noise(data.settings.known_noise, data.workers)
-    if review.knows_given:
-        known = np.flatnonzero(review.is_reviewed & (unseen.row_weights() > 0))
-        noise = noise.learn(
-            judged.out_of_fold_posterior_of_labels()[known],
-            review.given[known].astype(np.intp),
-            review.labels[known].astype(np.intp),
-        )
-    return replace(judged, noise=noise, untwists=noise.is_undone)
+    unseen = unseen.add_context(reviewed=review)
+    noise = estimate_noise_of_reviewed(unseen, data.settings.known_noise, data.workers)
+    return replace(model, out_of_fold=unseen, noise=noise, untwists=noise.is_undone)
 
 
 def _boost_again(search: Search, model: FittedModel, review: ReviewedRows) -> FittedModel:
@@ -111,7 +103,7 @@ def _boost_again(search: Search, model: FittedModel, review: ReviewedRows) -> Fi
     assert fit.model.choice is not None
     assert fit.model.out_of_fold is not None
     # The folds are the same, and with them the rows set aside, which have the labels and weights that they had before.
-    unseen = replace(model.out_of_fold, scores=fit.model.out_of_fold.scores)
+    unseen = model.out_of_fold.judge_anew(fit.model.out_of_fold)
     second = replace(fit.model, choice=replace(fit.model.choice, tried=model.choice.tried))
     return judge_with_review(second, data, unseen, review)
 
@@ -121,6 +113,7 @@ def _weigh(model: FittedModel, review: ReviewedRows) -> Array:
     assert model.noise is not None  # `TrainingData` has refused settings without.
     worth = np.ones(len(review.labels))
     known = np.flatnonzero(review.is_reviewed)
-    posterior = model.out_of_fold_posterior_of_labels()[known]
+    assert model.out_of_fold is not None
+    posterior = model.out_of_fold.posterior[known]
     worth[known] = model.noise.worth(posterior, review.labels[known].astype(np.intp))
     return worth

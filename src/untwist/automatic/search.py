@@ -23,15 +23,16 @@ import numpy as np
 from untwist.arguments import Array
 from untwist.automatic.candidates import SLOW_AFTER, CandidateKey, FoldRun
 from untwist.automatic.forecast import GROWING_SHARE, USUAL_ALPHAS, USUAL_DEPTHS, Forecast
-from untwist.automatic.out_of_fold import score_held_out_rows
+from untwist.automatic.out_of_fold import HeldOutScores, find_posteriors, score_held_out_rows
 from untwist.automatic.randomised import grow_mixture, mix_in_randomised_trees, plan_randomised_trees
 from untwist.boosting.engines.engine import Team
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads
 from untwist.boosting.runs import advance, say
 from untwist.fitting import Fit, decide_alpha, make_team
-from untwist.model import Candidate, Choice, FittedModel, Mixture, OutOfFold
+from untwist.model import Candidate, Choice, FittedModel, Mixture
 from untwist.noise.model import NoiseModel
+from untwist.noise.out_of_fold import estimate_noise_of
 from untwist.noise.plausibility import MOST_TELLING_WEIGHT
 from untwist.noise.transitions import FEWEST_ROWS_PER_CLASS
 from untwist.progress import find_display
@@ -515,8 +516,9 @@ class Search:
             n_effective_rows=data.n_effective_rows,
             choice=Choice(candidate, tuple(self.candidates.values()), mixture),
             menon=self.alpha_decision.estimate,
-            out_of_fold=unseen,
         )
+        if unseen is not None:
+            model = replace(model, out_of_fold=find_posteriors(model, data, unseen, self.held_out_weight[:n_folds]))
         if not settings.untwists_posteriors:
             return model
         self.forecast.begin("noise", best.count)
@@ -535,7 +537,7 @@ class Search:
         most = MOST_CLASSES if self.interrupt is None else MOST_CLASSES_AFTER_INTERRUPT
         if model.out_of_fold is not None and len(model.classes) <= most:
             try:
-                noise = model.estimate_noise(known, self.data.workers)
+                noise = estimate_noise_of(model.out_of_fold, known, self.data.workers)
             except KeyboardInterrupt as interrupt:
                 self.interrupt = interrupt
         if noise is None:
@@ -570,14 +572,13 @@ class Search:
             forests = [[grow_mixture(whole.data, forests[0][0], mixture, n_folds=len(self.fold_weights))]]
         return forests
 
-    def collect_held_out_scores(self, forests: list[list[Forest]]) -> OutOfFold:
-        """Score the rows that the first folds have not seen, and keep with them what an audit needs."""
+    def collect_held_out_scores(self, forests: list[list[Forest]]) -> HeldOutScores:
+        """Score the rows that the first folds have not seen."""
         data = self.data
-        n_folds = len(forests[0])
         unseen = score_held_out_rows(
             forests,
             data.rows,
-            self.held_out_weight[:n_folds],
+            self.held_out_weight[: len(forests[0])],
             data.n_rows,
             n_jobs=self.settings.n_jobs,
             show_to_fold=data.show_to_fold,
@@ -586,15 +587,7 @@ class Search:
         # Class weights do not belong to the labels.
         by_class = data.class_weights[unseen.labels]
         weight = np.divide(unseen.weight, by_class, out=np.zeros_like(unseen.weight), where=unseen.weight > 0)
-        complete = n_folds == len(self.held_out_weight) and data.workers.size == 1
-        return replace(
-            unseen,
-            weight=weight,
-            fingerprint=data.fingerprint if complete else None,
-            groups=data.groups,
-            own_folds=data.own_folds,
-            sample_weight=None if data.own_folds is None else data.unweigh_classes(),
-        )
+        return replace(unseen, weight=weight)
 
 
 def find_lowest(levels: Sequence[int], find_loss: Callable[[int], float]) -> int:

@@ -17,8 +17,8 @@ from untwist.boosting.runs import say
 from untwist.data.sources import UNKNOWN, LabelSources
 from untwist.fitting import Fit
 from untwist.model import FittedModel
-from untwist.noise.dependence import find_rows_per_case
-from untwist.noise.sources import NoiseBySource, estimate_by_source
+from untwist.noise.out_of_fold import estimate_noise_of, estimate_noise_of_sources
+from untwist.noise.sources import NoiseBySource
 from untwist.sums import add_up, average
 from untwist.training_data import TrainingData
 
@@ -80,30 +80,14 @@ def judge_sources(model: FittedModel, data: TrainingData, reliability: Array | N
     FittedModel
         The model as it was where not every row has been judged by models that have not seen it.
     """
-    unseen, noise, sources = model.out_of_fold, model.noise, data.sources
+    unseen, noise = model.out_of_fold, model.noise
     assert unseen is not None
-    assert sources is not None
     assert noise is not None  # `SourceColumns` has refused settings without.
-    if unseen.fingerprint is None:
+    if unseen.context.fingerprint is None:
         return model
-    model = replace(model, out_of_fold=replace(unseen, sources=sources))
-    weight = unseen.row_weights()
-    in_training = weight if reliability is None else weight * reliability
-    present = np.flatnonzero(weight)  # A row of weight 0 is an absent one.
-    posterior = model.out_of_fold_posterior_of_labels()
-    groups = None if unseen.groups is None else unseen.groups.number_rows()
-    found = estimate_by_source(
-        posterior[present],
-        data.rows.labels[present],
-        sources.index[present],
-        names=sources.names,
-        noise=noise,
-        weight=weight[present],
-        items=np.unique(sources.items[present], return_inverse=True)[1],
-        pooled_weight=in_training[present],
-        rows_per_case=find_rows_per_case(posterior, data.rows.labels, weight, groups),
-    )
-    return replace(model, sources=found, noise=found.noise, untwists=True)
+    unseen = unseen.add_context(sources=data.sources)
+    found = estimate_noise_of_sources(unseen, noise, reliability)
+    return replace(model, out_of_fold=unseen, sources=found, noise=found.noise, untwists=True)
 
 
 def differ_much(noise: NoiseBySource) -> bool:
@@ -176,8 +160,8 @@ def _boost_again(data: TrainingData, search: Search, model: FittedModel, noise: 
     second = replace(
         fit.model,
         choice=replace(model.choice, mixture=fit.model.choice.mixture),
-        noise=fit.model.estimate_noise(None, data.workers),
+        noise=estimate_noise_of(fit.model.out_of_fold, None, data.workers),
         # The folds are the same, and with them the rows set aside, which weigh what they weighed before.
-        out_of_fold=replace(fit.model.out_of_fold, weight=model.out_of_fold.weight),
+        out_of_fold=model.out_of_fold.judge_anew(fit.model.out_of_fold),
     )
     return judge_sources(second, data, reliability)

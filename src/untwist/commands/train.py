@@ -55,7 +55,7 @@ def main(options: argparse.Namespace) -> int:
         print_status(f"The model has the rounds done so far: {options.output}")
     save(model, options.output)
     found = summarise(model, table) | {"model": str(options.output)}
-    twins = None if model.model_.out_of_fold is None else model.model_.out_of_fold.twins
+    twins = None if model.model_.out_of_fold is None else model.model_.out_of_fold.context.twins
     found["near_twins"] = describe_twins(name_twins(twins, sheet, table, options.label))
     if options.json:
         print(encode_json(found))
