@@ -793,7 +793,8 @@ class _TrainingTable:
         if any(self.workers.gather(validation.X is not None)):
             scaled = scale_weights(weight_val, self.workers)
             validation_weight = np.concatenate([np.zeros(self.n_rows), scaled[: len(labels) - self.n_rows]])
-        return Rows(X, labels, weight, self.encoder.schema.n_sets, self.workers), validation_weight
+        rows = Rows(X, labels, weight, self.encoder.schema.n_sets, self.workers, n_classes=len(self.classes))
+        return rows, validation_weight
 
     def _encode_validation(self, validation: ValidationTable, estimator: Any) -> tuple[Any, NDArray[np.uint32], Array]:
         """Return the validation rows as numbers, like the training rows."""

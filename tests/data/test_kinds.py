@@ -13,6 +13,7 @@ import untwist
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.batches import Batches
+from untwist.data import tables
 from untwist.data.sources import read_names
 from untwist.data.tables import FEWEST_STRANGERS, learn
 from untwist.explain import shap_values
@@ -96,8 +97,10 @@ def test_every_way_to_give_rows_heeds_the_kind(tmp_path):
                 call(rows)
     with pytest.raises(ValueError, match="validation rows: column 'a' held numbers when fitted"):
         PILBoostClassifier(alpha=2, n_estimators=2).fit(numbers, LABELS, X_val=lengths, y_val=LABELS)
-    missing = lengths.assign(a=np.nan)
-    assert fit(lengths).predict(missing).shape == (N,)
+    for nothing in (np.nan, pd.NaT):  # pandas makes dates of the latter.
+        missing = lengths.assign(a=nothing)
+        for model in (fit(lengths), fit(numbers)):
+            assert model.predict(missing).shape == (N,)
 
 
 def test_models_that_know_kinds_and_names_keep_them_in_files():
@@ -285,6 +288,13 @@ def test_merged_numbers_are_refused_in_sparse_tables_and_in_blocks(tmp_path):
     pd.DataFrame(X, columns=["b", "id"]).to_parquet(tmp_path / "x.parquet")
     with pytest.raises(ValueError, match="column 'id' holds 80 different whole numbers"):
         fit(Batches(tmp_path / "x.parquet"))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_columns_of_sparse_counts_are_not_looked_at_one_by_one(dtype, monkeypatch):
+    monkeypatch.setattr(tables, "describe_array", None)
+    learn(sparse.csr_array(np.column_stack([CODES, 1000 * CODES]).astype(dtype)))
+    learn(sparse.csr_array((N, 2), dtype=dtype))
 
 
 def test_long_numbers_as_text_are_categories():
