@@ -5,9 +5,9 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
 
 from untwist.audit import out_of_fold
-from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
 from untwist.data.groups import OwnFolds
 
 FITS = []
