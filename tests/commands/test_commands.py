@@ -535,6 +535,8 @@ def test_nan_is_a_class_and_no_number_with_a_fraction():
         (b"\xff\xfe,churn\n", "bad.csv is not utf-16-le text"),
         (b"a,churn\n1,x\n2,y,3\n", "bad.csv: line 3 has 3 cells, not 2"),
         (b"churn\nx\ny\n", "no column is left to learn from"),
+        (b"a,b,churn\n,,x\n,,y\n", r"no column is left to learn from \(a: all values are missing; left out; b: all"),
+        (b"a,b,c,d,e,f,churn\n,,,,,,x\n,,,,,,y\n", r"d: all values are missing; left out; and 2 more\)"),
         (b"chrun,b\nx,1\ny,2\n", "there is no column 'churn': did you mean 'chrun'?"),
         (b"\x00\x01\x02" * 99, "bad.csv cannot be read|bad.csv has no rows"),
     ],

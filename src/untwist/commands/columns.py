@@ -69,6 +69,8 @@ MOST_DISTINCT_VALUES = 254
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 #: What columns of numbers may hold that no other number takes the place of: lengths of time, and Booleans.
 TOLD_APART = ("duration", "truth")
+#: Columns that were left out, at most, which are named where none is left; thousands would hide the sentence.
+MOST_TOLD = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +280,9 @@ def decide_columns(
         if one.note:
             notes.append(f"{name}: {one.note}")
     if not features:
-        raise ValueError("no column is left to learn from")
+        more = f"; and {len(notes) - MOST_TOLD:,} more" if len(notes) > MOST_TOLD else ""
+        why = f" ({'; '.join(notes[:MOST_TOLD])}{more})" if notes else ""
+        raise ValueError(f"no column is left to learn from{why}")
     if not differs:
         notes.append("every column is the same in all rows: nothing but the shares of the classes can be learned")
     return TableDecisions(present, y, features, notes, who, what, readings, whole, kinds)
