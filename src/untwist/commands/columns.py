@@ -804,7 +804,7 @@ def ignore_strangers() -> Iterator[None]:
 
 
 def _guess_reading(head: Any, column_of: Callable[[str], Any]) -> Reading:
-    """How the texts of a column are read by a model that remembers nothing of them: an older one may have had dates."""
+    """How the texts of a column are read that held plain numbers when the model was fitted: dates are told apart."""
     pandas = import_pandas()
     if pandas.api.types.is_numeric_dtype(head):
         return Reading()
@@ -873,7 +873,7 @@ class NewRows:
         name_row: Callable[[int], str] = "row {}".format,
     ) -> None:
         self._names_in_model = [str(name) for name in model.model_.encoder.feature_labels]
-        # Models of version 0.2 have no name either for a column that has none in the file.
+        # A model that was fitted in Python may have a column without a name, as the file has.
         given = dict(zip(find_names_in_file(list(head.columns)), head.columns, strict=True))
         self.names = [given.get(one, one) if one == "" else one for one in self._names_in_model]
         if missing := [name for name in self.names if name not in head.columns]:
