@@ -21,11 +21,11 @@ from untwist.audit.slices import Slice
 from untwist.audit.sources import Disagreement, SourceQuality
 from untwist.audit.training import train_chosen_candidate, train_on_numbers
 from untwist.audit.words import LEAST_REPEATED
+from untwist.fit_arguments import SourceColumns
 from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
 from untwist.sums import add_up, add_up_by_group, average
 from untwist.theory.several_classes import SoftmaxLink
-from untwist.training_data import SourceColumns
 
 __all__ = [
     "BoundedPeer",
