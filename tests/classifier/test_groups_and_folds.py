@@ -315,7 +315,7 @@ def test_where_folds_leave_rows_out_all_rows_make_the_model():
     X = np.column_stack([np.arange(400) // 320, rng.normal(size=400)]).astype(float)
     y = ((X[:, 1] > 0) ^ (X[:, 0] == 1)).astype(int)  # What holds for the first rows is the other way round at the end.
     folds = [(np.arange(160), np.arange(160, 240)), (np.arange(240), np.arange(240, 320))]
-    for _ in range(1):
+    for families in ("boosted", "auto"):
         model = UntwistClassifier(random_state=0, cv=folds).fit(X, y)
         assert (model.predict(X[320:]) == y[320:]).mean() > 0.9
         assert np.isnan(model.oof_proba_[320:]).all()
