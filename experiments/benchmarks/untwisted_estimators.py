@@ -1,4 +1,4 @@
-"""A forest, CatBoost and a pipeline, alone and within `UntwistClassifier`: who learns the truth from noisy labels?
+"""A forest, CatBoost and a pipeline, alone and within `UntwistClassifier`: who learns the truth from noisy labels.
 
 Class noise: 5 % of the negatives and 35 % of the positives bear the other label. Accuracy on clean test rows, mean over
 splits that both share; rows go to results/untwisted_estimators.csv.
