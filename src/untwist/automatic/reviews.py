@@ -3,8 +3,8 @@
 The search sees the labels as they were given. What its models say of rows that they have not seen tells how noisy these
 are, and what the reviewer found tells it better (`untwist.noise.model`). Then the chosen candidate is boosted again
 on the same folds: a reviewed row has its right label, which weighs as much as the noisy labels that it is worth there
-(`NoiseModel.worth`). With these weights the twisted posterior stays what the boosted trees learn, whichever rows were chosen
-for the review and why, so that nothing that follows has to know of it.
+(`NoiseModel.worth`). With these weights the twisted posterior stays what the boosted trees learn, whichever rows were
+chosen for the review and why, so that nothing that follows has to know of it.
 """
 
 from __future__ import annotations
