@@ -38,8 +38,8 @@ class PassedRows:
         n_dimensions = X.ndim if hasattr(X, "ndim") else np.ndim(X)
         if n_dimensions != 2:
             raise ValueError(
-                f"Expected 2D array, got {n_dimensions}D array instead. Reshape your data: X.reshape(1, -1) if it is one "
-                "row, X.reshape(-1, 1) if it is one column"
+                f"Expected 2D array, got {n_dimensions}D array instead. Reshape your data: X.reshape(1, -1) if it is "
+                "one row, X.reshape(-1, 1) if it is one column"
             )
         validate_data(estimator, X, reset=False, skip_check_array=True)
         return X
