@@ -86,7 +86,7 @@ def test_a_pickled_model_predicts_the_same(classifier, flipped):
 @pytest.mark.parametrize("link", [ClippedLink, CanonicalLink])
 def test_the_posterior_of_two_classes_is_what_its_definition_says(alpha, link):
     link, floor = link(AlphaLoss(alpha)), 0.01
-    posterior = Posterior(link, floor)
+    posterior = Posterior(link, floor, np.ones(2))
     scores = np.linspace(-3.0, 3.0, 61)
     twisted = np.clip(link.inverse(scores), floor, 1.0 - floor)
     clean = np.clip(link.tilted(scores), floor, 1.0 - floor)
@@ -157,7 +157,7 @@ def test_near_twins_leave_only_the_names_of_sources_that_stand_out(sourced, foun
         assert one.model_.unreliable_words == SOME_WRONG
         assert (one.sources_.intervals[:, 1] == 1.0).all()
         assert (one.sources_.class_intervals[..., 1] == 1.0).all()
-    untwisted = replace(doubted.model_, untwisting=TwoClassNoise.from_rates((0.1, 0.2)))
+    untwisted = replace(doubted.model_, noise=TwoClassNoise.from_rates((0.1, 0.2)), untwists=True)
     assert untwisted.reliable_sources is untwisted.sources
 
 
@@ -176,7 +176,7 @@ def test_near_twins_among_which_nothing_was_found_leave_nothing_to_tell_of_sourc
 def test_known_rates_untwist_the_posterior_and_class_weights_do_not_disturb_that():
     rates, shift, floor = (0.1, 0.2), 0.7, 1e-4
     link = ClippedLink(AlphaLoss(1.0))
-    posterior = Posterior(link, floor, shift, TwoClassNoise.from_rates(rates))
+    posterior = Posterior(link, floor, np.exp([0.0, shift]), TwoClassNoise.from_rates(rates))
     scores = np.linspace(-1.0, 1.0, 21)
     twisted = expit(logit(np.clip(link.inverse(scores), floor, 1.0 - floor)) - shift)
     clean = np.clip((twisted - rates[0]) / (1.0 - sum(rates)), 1e-9, 1.0 - 1e-9)
@@ -187,7 +187,7 @@ def test_known_rates_untwist_the_posterior_and_class_weights_do_not_disturb_that
 
 
 def test_several_classes_sum_to_one_and_the_largest_is_chosen():
-    posterior = Posterior(ClippedLink(AlphaLoss(2.0)), 0.001)
+    posterior = Posterior(ClippedLink(AlphaLoss(2.0)), 0.001, np.ones(4))
     scores = np.random.default_rng(0).normal(size=(50, 4))
     clean = posterior.clean(posterior.decision(scores))
     assert np.allclose(clean.sum(axis=1), 1.0)

@@ -311,7 +311,7 @@ def test_what_was_trained_is_described():
     assert (facts.n_columns, facts.n_categorical, facts.n_trees, facts.choice) == (3, 1, 17, "choice")
     assert facts.missing_share == pytest.approx((6 + 18) / 180)
     assert (facts.alpha_was_open, facts.untwists, facts.boosts_jointly) == (True, False, False)
-    classifier.alpha, model.untwisting = "menon", "some"
+    classifier.alpha, model.untwists = "menon", True
     facts = findings.describe_training(audit)
     assert (facts.alpha_was_open, facts.untwists) == (False, True)
 

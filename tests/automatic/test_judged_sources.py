@@ -37,7 +37,7 @@ class Model:
 
     noise: Any
     out_of_fold: Unseen
-    untwisting: Any = None
+    untwists: bool = False
     sources: Any = None
 
     def out_of_fold_posterior_of_labels(self):
@@ -51,7 +51,7 @@ def judge(monkeypatch, *, reliability=None, kind=TwoClassNoise, **unseen):
 
     def estimate(*arguments, **options):
         told.append((arguments, options))
-        return SimpleNamespace(untwisting="as sources have it")
+        return SimpleNamespace(noise="as sources have it")
 
     monkeypatch.setattr(by_source, "estimate_by_source", estimate)
     monkeypatch.setattr(by_source, "find_rows_per_case", lambda *arguments: arguments)
@@ -70,7 +70,7 @@ def test_rows_of_weight_0_are_absent_and_items_are_numbered_without_them(monkeyp
     assert by_name["noise"] is before.noise
     assert by_name["weight"].tolist() == [1.0, 2.0, 0.5, 3.0]
     assert by_name["items"].tolist() == [1, 1, 2, 0]
-    assert after.noise == after.untwisting == after.sources.untwisting == "as sources have it"
+    assert (after.noise, after.untwists) == (after.sources.noise, True) == ("as sources have it", True)
     assert after.out_of_fold == Unseen(sources=SOURCES)
 
 
