@@ -293,7 +293,7 @@ def make_trained(**changes):
         choice="choice",
         encoder=SimpleNamespace(schema=replace(schema, categories={1: ("x", "y")})),
         n_rounds=17,
-        untwisting=None,
+        untwists=False,
         link=None,
         importances=lambda kind: kind,
         out_of_fold=SimpleNamespace(fit_weights=lambda: "weights"),
@@ -310,7 +310,7 @@ def test_what_was_trained_is_described():
     assert (facts.n_columns, facts.n_categorical, facts.n_trees, facts.choice) == (3, 1, 17, "choice")
     assert facts.missing_share == pytest.approx((6 + 18) / 180)
     assert (facts.alpha_was_open, facts.untwists, facts.boosts_jointly) == (True, False, False)
-    classifier.alpha, model.untwisting = "menon", "some"
+    classifier.alpha, model.untwists = "menon", True
     facts = findings.describe_training(audit)
     assert (facts.alpha_was_open, facts.untwists) == (False, True)
 

@@ -62,9 +62,9 @@ def test_where_sources_are_alike_the_trees_are_those_of_a_fit_without():
     np.testing.assert_array_equal(model.oof_proba_, plain.oof_proba_)
 
 
-def test_noise_and_untwisting_are_those_of_the_sources(uneven):
+def test_the_noise_that_is_undone_is_that_of_the_sources(uneven):
     _, model = uneven
-    assert model.noise is model.untwisting is model.sources.untwisting
+    assert model.noise is model.posterior.noise is model.sources.noise
 
 
 def test_rows_set_aside_keep_their_own_weights(uneven):
@@ -200,7 +200,7 @@ def test_ctrl_c_in_the_second_fit_keeps_the_first():
     plain = make_classifier(**SETTINGS).fit(X, y)
     np.testing.assert_array_equal(model.forest_.value, plain.forest_.value)
     assert model.sources_.stands_out.any()
-    assert model.model_.untwisting is model.sources_.untwisting
+    assert model.model_.posterior.noise is model.sources_.noise
 
 
 def test_ctrl_c_in_the_search_leaves_a_model_as_ever():

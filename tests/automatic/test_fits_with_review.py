@@ -5,18 +5,30 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.reviews import find_worth
 
 from untwist.automatic import reviews
 from untwist.automatic.reviews import _weigh, fit_with_review, judge_with_review
 from untwist.data.reviews import ReviewedRows
 from untwist.fitting import Fit
 from untwist.model import Choice, OutOfFold
-from untwist.noise import Untwisting
+from untwist.noise.several_classes import SeveralClassesNoise
+from untwist.noise.two_classes import TwoClassNoise
 
 POSTERIOR = np.column_stack([1 - np.linspace(0.1, 0.9, 6), np.linspace(0.1, 0.9, 6)])
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A noise that remembers what it was estimated from, and of what it learned."""
+
+    weight: Any
+    known: Any
+    workers: Any
+    taught: tuple[Any, ...] = ()
+    is_undone: bool = True
+
+    def learn(self, *found):
+        return replace(self, taught=found)
 
 
 @dataclass(frozen=True)
@@ -25,7 +37,7 @@ class ScriptedModel:
 
     out_of_fold: Any = None
     noise: Any = None
-    untwisting: Any = None
+    untwists: bool = False
     choice: Any = None
     answer: Any = None
     name: str = "first"
@@ -33,7 +45,7 @@ class ScriptedModel:
     def estimate_noise(self, known, workers):
         if self.answer is not None:
             return self.answer
-        return SimpleNamespace(weight=self.out_of_fold.weight, known=known, workers=workers, found=False)
+        return Estimate(self.out_of_fold.weight, known, workers)
 
     def out_of_fold_posterior_of_labels(self):
         return POSTERIOR
@@ -53,24 +65,22 @@ def make_review(reviewed=(0, 2, 5), knows_given=True):
 DATA = SimpleNamespace(settings=SimpleNamespace(known_noise="known"), workers="workers")
 
 
-def test_a_review_that_knows_what_was_given_teaches_by_the_rows_with_a_weight(monkeypatch):
-    told = []
-    learned = SimpleNamespace(found=False)
-    monkeypatch.setattr(reviews, "learn_from_review", lambda *arguments: told.append(arguments) or learned)
+def test_a_review_that_knows_what_was_given_teaches_by_the_rows_with_a_weight():
     review, unseen = make_review(), make_unseen()
     judged = judge_with_review(ScriptedModel(), DATA, unseen, review)
-    ((noise, posterior, given, labels),) = told
+    noise = judged.noise
+    posterior, given, labels = noise.taught
     assert (noise.known, noise.workers) == ("known", "workers")
     np.testing.assert_array_equal(noise.weight, unseen.weight)  # All rows count, with the labels from before.
     np.testing.assert_array_equal(posterior, POSTERIOR[[0, 5]])
     assert (given.tolist(), labels.tolist(), given.dtype) == ([0, 1], [1, 0], np.intp)
-    assert judged.noise is judged.untwisting is learned
+    assert judged.untwists
     assert judged.out_of_fold.reviewed is review
 
 
-def test_where_nobody_knows_what_was_given_the_other_rows_tell_the_noise(monkeypatch):
-    monkeypatch.setattr(reviews, "learn_from_review", lambda *_: pytest.fail("there is nothing to learn from"))
+def test_where_nobody_knows_what_was_given_the_other_rows_tell_the_noise():
     judged = judge_with_review(ScriptedModel(), DATA, make_unseen(), make_review(knows_given=False))
+    assert judged.noise.taught == ()
     assert judged.noise.weight.tolist() == [0.0, 2.0, 0.0, 1.0, 1.0, 0.0]
     assert judged.out_of_fold.weight.tolist() == [1.0, 2.0, 0.0, 1.0, 1.0, 3.0]
     everything = judge_with_review(ScriptedModel(), DATA, make_unseen(), make_review(range(6), knows_given=False))
@@ -87,8 +97,8 @@ def test_where_nobody_knows_what_was_given_the_other_rows_tell_the_noise(monkeyp
 
 
 def test_matrices_are_undone_where_noise_was_found_and_rates_always():
-    matrix = MatrixUntwisting.from_matrix(0.7 * np.eye(3) + 0.1)
-    rates = Untwisting.from_rates((0.1, 0.2))
+    matrix = SeveralClassesNoise.from_matrix(0.7 * np.eye(3) + 0.1)
+    rates = TwoClassNoise.from_rates((0.1, 0.2))
     review = make_review(knows_given=False)
     for noise, is_undone in [
         (replace(matrix, found=True), True),
@@ -97,14 +107,14 @@ def test_matrices_are_undone_where_noise_was_found_and_rates_always():
     ]:
         judged = judge_with_review(ScriptedModel(answer=noise), DATA, make_unseen(), review)
         assert judged.noise is noise
-        assert judged.untwisting is (noise if is_undone else None)
+        assert judged.untwists is is_undone
 
 
 def test_a_reviewed_label_is_worth_some_noisy_ones_and_others_are_worth_one():
-    noise, review = Untwisting.from_rates((0.1, 0.3)), make_review()
+    noise, review = TwoClassNoise.from_rates((0.1, 0.3)), make_review()
     worth = _weigh(ScriptedModel(noise=noise), review)
     known = np.array([0, 2, 5])
-    np.testing.assert_array_equal(worth[known], find_worth(noise, POSTERIOR[known], review.labels[known].astype(int)))
+    np.testing.assert_array_equal(worth[known], noise.worth(POSTERIOR[known], review.labels[known].astype(int)))
     np.testing.assert_array_equal(worth[[1, 3, 4]], 1.0)
     assert (worth[known] > 1.0).all()
 
@@ -154,14 +164,13 @@ class Rows:
 def run(monkeypatch, *fits, verbose=0):
     searches = Searches(*fits)
     monkeypatch.setattr(reviews, "Search", searches)
-    monkeypatch.setattr(reviews, "learn_from_review", lambda noise, *_: noise)
     return fit_with_review(Rows(Settings(verbose=verbose)), make_review()), searches.made
 
 
 def make_model(name, **unseen):
-    noise = Untwisting.from_rates((0.1, 0.3))
+    noise = TwoClassNoise.from_rates((0.1, 0.3))
     choice = Choice(f"best of {name}", (f"tried by {name}",), f"mixture of {name}")
-    return ScriptedModel(make_unseen(**unseen), noise, noise, choice, noise, name)
+    return ScriptedModel(make_unseen(**unseen), noise, True, choice, noise, name)
 
 
 def test_what_was_chosen_is_boosted_again_with_reviewed_labels(monkeypatch, capsys):

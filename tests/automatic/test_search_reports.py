@@ -137,7 +137,7 @@ def test_each_part_of_a_search_is_shown_as_it_begins(shown, families, later):
         assert shares == sorted(shares)
         assert shares[-1] == pytest.approx(0.6 if name == "trees" else 0.0)  # The rest of the time is weighing them.
     assert (fit.model.choice.mixture is not None) is ("trees" in later)
-    assert fit.model.noise is fit.model.untwisting is not None
+    assert fit.model.noise is fit.model.posterior.noise is not None
 
 
 def test_where_no_noise_is_to_be_undone_none_is_looked_for():
@@ -146,7 +146,7 @@ def test_where_no_noise_is_to_be_undone_none_is_looked_for():
     search.show = lambda words, done: parts.append(search.forecast.stage)
     fit = search.run()
     assert set(parts) == {"candidates"}
-    assert (fit.model.noise, fit.model.untwisting) == (None, None)
+    assert (fit.model.noise, fit.model.noise) == (None, None)
 
 
 def begin_anew(search, run=None):

@@ -63,9 +63,7 @@ PUBLIC = {
     ],
     "untwist.noise": [
         "MenonEstimate",
-        "NoiseEstimate",
-        "Untwisting",
-        "estimate_noise",
+        "NoiseModel",
         "menon",
         "original_learned",
         "taylor",
