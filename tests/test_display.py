@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 from untwist import PILBoostClassifier, UntwistClassifier, display
 from untwist.audit import audit_labels
 from untwist.noise.several_classes import SeveralClassesNoise
-from untwist.noise.two_classes import TwoClassNoise
 
 HOSTILE = "<script>alert('1')</script>"
 
@@ -117,13 +116,6 @@ def test_the_fragment_of_several_classes_has_the_matrix():
     assert [float(shade) for shade, _ in cells] == pytest.approx([0, 0.6, 0, 0, 0, 0, 0.3, 0.3, 0])
     many = SeveralClassesNoise.from_matrix(np.eye(20))._repr_html_()
     assert "and 8 more classes" in Reader(many).text
-
-
-def test_one_rate_for_every_class_is_shown_for_each():
-    untwisting = TwoClassNoise.from_grid(
-        np.array([[0.2], [0.2]]), np.ones(1), np.ones(1), 9.0, found=True, clearest=1e-3, n_classes=3
-    )
-    assert Reader(untwisting._repr_html_()).text.count("20.0%") >= 3
 
 
 def test_the_classifier_adds_to_the_diagram(shop):

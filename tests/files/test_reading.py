@@ -340,7 +340,6 @@ def test_matrices_may_lie_on_their_limits():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_classes": 2}, "matrices untwist more than two classes"),
         ({"weights": [1.0, 0.0]}, "weights of matrices are positive"),
         ({"weights": [0.5, 0.5 - 2e-9]}, "weights of matrices sum to one"),
         ({"weights": [0.5, 0.5 + 2e-9]}, "weights of matrices sum to one"),

@@ -63,9 +63,7 @@ PUBLIC = {
     ],
     "untwist.noise": [
         "MenonEstimate",
-        "RatesEstimate",
-        "TwoClassNoise",
-        "estimate_rates",
+        "NoiseModel",
         "menon",
         "original_learned",
         "taylor",
