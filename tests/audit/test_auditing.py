@@ -15,11 +15,11 @@ from sklearn.pipeline import make_pipeline
 from helpers.quick import QuickClassifier
 from helpers.small_audits import draw_rows, make_matrices, make_pairs, make_sources
 from untwist import PILBoostClassifier
+from untwist.any_model.rows import JudgedRows
 from untwist.audit import auditing
 from untwist.audit.auditing import audit_labels
 from untwist.audit.judging import judge_alike, judge_by_source
 from untwist.audit.labels import LabelAudit
-from untwist.audit.rows import AuditedRows
 from untwist.data.groups import read_groups
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import LabelSources
@@ -138,7 +138,7 @@ def test_labels_are_judged_by_the_noise_that_was_fitted_or_is_estimated():
 
 
 def make_rows(posterior, labels, weight, **changes):
-    plain = AuditedRows(np.array(list("abcdef")[: posterior.shape[1]]), labels, weight, None, None, None)
+    plain = JudgedRows(np.array(list("abcdef")[: posterior.shape[1]]), labels, weight, None, None, None)
     return replace(plain, **changes)
 
 
