@@ -17,7 +17,6 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
 
 from helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier
@@ -525,12 +524,14 @@ def test_an_unfitted_classifier_of_ours_is_fitted_as_the_audit_would():
         audit_labels(X, y, UntwistClassifier(cv=3), cv=4)
 
 
-def test_an_unfitted_classifier_of_ours_that_chooses_nothing_is_fitted_out_of_fold():
+def test_a_classifier_of_ours_that_chooses_nothing_is_fitted_out_of_fold():
     X, y, _ = draw_noisy_rows(300)
     given = PILBoostClassifier(alpha=1.0, n_estimators=20, max_depth=2, random_state=0)
     audit = audit_labels(X, y, given)
     assert audit.model is None
     assert audit.judge == "PILBoostClassifier, fitted out of fold"
+    # One that is fitted has seen every label: it is cloned all the same.
+    np.testing.assert_array_equal(audit_labels(X, y, given.fit(X, y)).wrong, audit.wrong)
     # Believing every label is how it learns; the audit says how many are wrong all the same, and nothing warns of it.
     believing = audit_labels(X, y, QuickClassifier(alpha=1.0), seeks_sources=False)
     assert believing.noise.found

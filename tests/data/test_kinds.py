@@ -318,7 +318,9 @@ def test_labels_that_would_merge_are_refused():
         fit(ORDERED, y)
     unsigned = np.array([2**53, 2**53 + 1], dtype=np.uint64)[LABELS]
     with pytest.raises(ValueError, match="y_val holds whole numbers beyond"):
-        PILBoostClassifier(alpha=2, n_estimators=2).fit(ORDERED, unsigned, X_val=ORDERED, y_val=unsigned.astype(np.int64))
+        PILBoostClassifier(alpha=2, n_estimators=2).fit(
+            ORDERED, unsigned, X_val=ORDERED, y_val=unsigned.astype(np.int64)
+        )
 
 
 # ---- what is no table ----
