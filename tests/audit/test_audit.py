@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import average_precision_score
 
 from helpers.quick import QuickClassifier
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import UntwistClassifier
 from untwist.audit import LabelAudit, audit_labels
 from untwist.noise.rates import estimate_rates
 from untwist.noise.two_classes import TwoClassNoise
@@ -419,7 +419,7 @@ def test_a_fitted_model_is_audited_without_another_fit(monkeypatch):
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
     audit = audit_labels(X, noisy)
     model = UntwistClassifier(random_state=0).fit(X, noisy)
-    monkeypatch.setattr(PILBoostClassifier, "fit", lambda *_: pytest.fail("fitted again"))
+    monkeypatch.setattr(UntwistClassifier, "fit", lambda *_: pytest.fail("fitted again"))
     again = audit_labels(X, noisy, model)
     assert_equal_audits(again, audit)
     assert again.model is model
