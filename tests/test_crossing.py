@@ -6,11 +6,17 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from untwist.audit import out_of_fold
-from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
+from untwist import crossing
+from untwist.crossing import cross_fit_clones, find_held_out_shares
 from untwist.data.groups import OwnFolds
+from untwist.out_of_fold import RowContext
 
 FITS = []
+
+
+def predict_out_of_fold(model, X, labels, classes, folds, weight, own_folds=None):
+    fit = cross_fit_clones(model, X, labels, classes, folds, weight, context=RowContext(own_folds=own_folds))
+    return fit.out_of_fold.posterior
 
 
 class Share(BaseEstimator):
@@ -121,7 +127,7 @@ def test_models_that_cannot_be_cloned_are_copied(monkeypatch):
     def refuse(model):
         raise RuntimeError("changed by its constructor")
 
-    monkeypatch.setattr(out_of_fold, "clone", refuse)
+    monkeypatch.setattr(crossing, "clone", refuse)
     model = Share()
     labels, folds = np.arange(12) % 2, np.eye(2)[:, np.arange(12) // 6]
     predict_out_of_fold(model, np.zeros((12, 1)), labels, np.arange(2), folds, np.ones(12))

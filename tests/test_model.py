@@ -11,7 +11,6 @@ from scipy.special import expit, logit
 from helpers.sourced_rows import draw_sourced_rows
 from untwist import PILBoostClassifier
 from untwist.classifier import find_model
-from untwist.data.sources import LabelSources
 from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG
 from untwist.files import dumps, loads
 from untwist.links import CanonicalLink, ClippedLink
@@ -198,22 +197,12 @@ def test_several_classes_sum_to_one_and_the_largest_is_chosen():
 @pytest.mark.parametrize("settings", [{}, {"class_weight": {0: 1.0, 1: 3.0}}], ids=str)
 def test_the_posterior_of_labels_knows_no_class_weights(flipped, settings):
     model = PILBoostClassifier(random_state=0, **settings).fit(*flipped).model_
-    posterior = model.out_of_fold_posterior_of_labels()
+    posterior = model.out_of_fold.posterior
     shift = np.log(model.class_weights[1] / model.class_weights[0])
     expected = expit(logit(model.out_of_fold_posterior()[:, 1]) - shift)
     np.testing.assert_allclose(posterior[:, 1], expected, rtol=1e-12)
     np.testing.assert_allclose(posterior.sum(axis=1), 1.0, rtol=1e-14)
-    with pytest.raises(ValueError, match="not every training row has been judged"):
-        replace(model, out_of_fold=None).out_of_fold_posterior_of_labels()
-
-
-def test_the_posterior_of_labels_is_the_mean_over_each_item(flipped):
-    model = PILBoostClassifier(random_state=0).fit(*flipped).model_
-    items = np.random.default_rng(0).integers(0, 150, 400)
-    sources = LabelSources(np.array(["a"]), np.zeros(400, dtype=np.intp), np.unique(items, return_inverse=True)[1])
-    averaged = replace(model, out_of_fold=replace(model.out_of_fold, sources=sources)).out_of_fold_posterior_of_labels()
-    plain = model.out_of_fold_posterior_of_labels()
-    for item in np.unique(items):
-        rows = items == item
-        np.testing.assert_allclose(averaged[rows], np.broadcast_to(plain[rows].mean(axis=0), (rows.sum(), 2)))
-        assert len(np.unique(averaged[rows], axis=0)) == 1
+    np.testing.assert_allclose(model.out_of_fold.parts.posterior, posterior[model.out_of_fold.parts.rows], rtol=1e-12)
+    assert replace(model, out_of_fold=None).out_of_fold_posterior() is None
+    unknown = replace(model, out_of_fold=model.out_of_fold.add_context(fingerprint=None))
+    assert unknown.out_of_fold_posterior() is None

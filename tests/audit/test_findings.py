@@ -297,7 +297,7 @@ def make_trained(**changes):
         untwisting=None,
         link=None,
         importances=lambda kind: kind,
-        out_of_fold=SimpleNamespace(fit_weights=lambda: "weights"),
+        out_of_fold=SimpleNamespace(weight="weights"),
     )
     X = np.zeros((60, 3))
     X[:6, 0] = X[:18, 2] = np.nan

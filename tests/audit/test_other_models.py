@@ -20,8 +20,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from untwist import PILBoostClassifier
 from untwist.audit import Decisions, audit_labels, seen_labels
-from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
 from untwist.audit.posteriors import read_posteriors
+from untwist.crossing import cross_fit_clones, find_held_out_shares
 from untwist.noise import Untwisting
 from untwist.report import compare, report
 from untwist.twisters import ClassNoise
@@ -277,7 +277,7 @@ def test_folds_are_fitted_as_a_slow_twin_does():
     X, y, _ = draw_noisy_rows(200)
     folds = np.zeros((4, 200))
     folds[np.arange(200) % 4, np.arange(200)] = 1.0
-    posterior = predict_out_of_fold(GaussianNB(), X, y, np.array([0, 1]), folds, np.ones(200))
+    posterior = cross_fit_clones(GaussianNB(), X, y, np.array([0, 1]), folds, np.ones(200)).out_of_fold.posterior
     for row in range(200):
         others = np.arange(200) % 4 != row % 4
         expected = GaussianNB().fit(X[others], y[others]).predict_proba(X[row : row + 1])[0]
@@ -291,7 +291,7 @@ def test_a_row_that_several_folds_share_gets_their_mean_and_one_without_weight_t
     folds[np.arange(100) % 2, np.arange(100)] = weight
     folds[:, 0] = [1.0, 3.0]
     np.testing.assert_array_equal(find_held_out_shares(folds, weight)[:, :3], [[0.25, 0, 1], [0.75, 0, 0]])
-    posterior = predict_out_of_fold(GaussianNB(), X, y, np.array([0, 1]), folds, weight)
+    posterior = cross_fit_clones(GaussianNB(), X, y, np.array([0, 1]), folds, weight).out_of_fold.posterior
     parts = [
         GaussianNB().fit(X[kept > 0], y[kept > 0], sample_weight=kept[kept > 0]).predict_proba(X[:2])
         for kept in weight - folds
@@ -312,7 +312,7 @@ def test_a_class_that_a_fold_has_not_seen_has_no_probability_there():
     y[0] = 2
     folds = np.zeros((5, 100))
     folds[np.arange(100) % 5, np.arange(100)] = 1.0
-    posterior = predict_out_of_fold(GaussianNB(), X, y, np.arange(3), folds, np.ones(100))
+    posterior = cross_fit_clones(GaussianNB(), X, y, np.arange(3), folds, np.ones(100)).out_of_fold.posterior
     assert (posterior[::5, 2] == 0).all()
     np.testing.assert_allclose(posterior.sum(axis=1), 1.0)
 

@@ -9,10 +9,11 @@ import pytest
 from untwist import PILBoostClassifier
 from untwist.automatic import search as searching
 from untwist.automatic.candidates import CandidateKey
+from untwist.automatic.out_of_fold import HeldOutScores
 from untwist.automatic.search import Search, find_lowest
 from untwist.boosting.runs import Ending
 from untwist.data.workers import Workers
-from untwist.model import Candidate, OutOfFold
+from untwist.model import Candidate
 from untwist.settings import resolve
 from untwist.training_data import SourceColumns, TrainingData, ValidationTable
 
@@ -365,37 +366,31 @@ def score(monkeypatch, search, n_folds):
     search.data = replace(search.data, class_weights=weights)
     told = []
     labels = np.array([0, 1, 1, 0], dtype=np.uint32)
-    unseen = OutOfFold(np.arange(4), np.array([4.0, 10.0, 0.0, 1.0]), np.zeros((4, 1)), labels)
+    unseen = HeldOutScores(np.arange(4), np.array([4.0, 10.0, 0.0, 1.0]), np.zeros((4, 1)), labels)
     monkeypatch.setattr(searching, "score_held_out_rows", lambda *one, **two: told.append((one, two)) or unseen)
     forests = [[f"forest {fold}" for fold in range(n_folds)]]
     return search.collect_held_out_scores(forests), unseen, told[0]
 
 
-@pytest.mark.parametrize(("n_folds", "size", "is_complete"), [(5, 1, True), (4, 1, False), (5, 2, False)])
-def test_class_weights_are_taken_off_and_only_all_rows_have_a_fingerprint(monkeypatch, n_folds, size, is_complete):
+@pytest.mark.parametrize("n_folds", [5, 4])
+def test_class_weights_are_taken_off_the_rows_that_are_scored(monkeypatch, n_folds):
     search = make_search()
-    search.data = replace(search.data, workers=Workers(0, size))
     found, _, ((forests, rows, held_out, n_training), options) = score(monkeypatch, search, n_folds)
     assert found.weight.tolist() == [2.0, 2.0, 0.0, 0.5]
-    assert found.fingerprint == (search.data.fingerprint if is_complete else None)
     assert len(forests[0]) == n_folds
     assert rows is search.data.rows
     np.testing.assert_array_equal(held_out, search.data.folds[:n_folds])
     assert n_training == 60
     assert options["n_jobs"] == 1
     assert options["show_to_fold"] == search.data.show_to_fold
-    assert (found.groups, found.own_folds, found.sample_weight) == (None, None, None)
+    assert options["own_folds"] is None
 
 
-def test_rows_that_no_fold_judges_keep_their_weight_beside_folds_of_ones_own(monkeypatch):
+def test_folds_of_ones_own_say_who_is_scored(monkeypatch):
     folds = [(np.arange(20, 60), np.arange(20)), (np.arange(20), np.arange(20, 40))]
-    groups = np.arange(60)
-    search = make_search(cv=folds, sources=SourceColumns(groups=groups))
-    found, _, (_, options) = score(monkeypatch, search, 2)
-    assert options["own_folds"] is found.own_folds is search.data.own_folds
-    assert found.groups is search.data.groups is not None
-    np.testing.assert_array_equal(found.sample_weight, search.data.unweigh_classes())
-    assert found.fingerprint == search.data.fingerprint
+    search = make_search(cv=folds)
+    _, _, (_, options) = score(monkeypatch, search, 2)
+    assert options["own_folds"] is search.data.own_folds is not None
 
 
 def test_validation_rows_are_kept_as_they_were_given(monkeypatch):

@@ -134,7 +134,7 @@ def test_sources_items_and_reviewed_rows_go_with_groups(patients):
     who = np.random.default_rng(0).choice(["Ann", "Bea"], len(y))
     rounded = X.round(1)  # Now the rows of a patient repeat.
     model = PILBoostClassifier(**QUICK).fit(rounded, y, source=who, groups=patient)
-    items = model.model_.out_of_fold.sources.items
+    items = model.model_.out_of_fold.context.sources.items
     assert all(len(set(patient[items == item])) == 1 for item in np.unique(items))
     named = PILBoostClassifier(**QUICK).fit(
         X, y, source=who, item=patient * 2 + (np.arange(len(y)) % 2), groups=patient
@@ -143,8 +143,8 @@ def test_sources_items_and_reviewed_rows_go_with_groups(patients):
     with pytest.raises(ValueError, match="item must lie within a group"):
         PILBoostClassifier(**QUICK).fit(X, y, source=who, item=np.arange(len(y)) % 2, groups=patient)
     reviewed = PILBoostClassifier(**QUICK).fit(X, y, reviewed=[0, 13], groups=patient)
-    assert reviewed.model_.out_of_fold.reviewed is not None
-    assert reviewed.model_.out_of_fold.groups is not None
+    assert reviewed.model_.out_of_fold.context.reviewed is not None
+    assert reviewed.model_.out_of_fold.context.groups is not None
 
 
 def test_groups_are_routed_through_pipelines_and_cross_validation(patients):
@@ -257,7 +257,7 @@ def test_folds_train_on_exactly_the_rows_that_they_are_told():
     # The model itself has learned from all rows.
     np.testing.assert_allclose(model.decision_function(X), fit_chosen(model, X, y).decision_function(X), rtol=1e-6)
     assert np.array_equal(model.model_.out_of_fold.judged, judged)
-    assert model.model_.out_of_fold.row_weights().sum() == 180
+    assert model.model_.out_of_fold.judged_weight.sum() == 180
 
 
 def test_a_partition_into_folds_is_like_one_of_ours():
@@ -344,8 +344,8 @@ def test_weights_and_class_weights_go_with_folds_of_ones_own():
     weight = np.random.default_rng(0).integers(0, 3, 200).astype(float)
     model = PILBoostClassifier(**QUICK, class_weight="balanced", cv=TimeSeriesSplit(3)).fit(X, y, weight)
     unseen = model.model_.out_of_fold
-    np.testing.assert_allclose(unseen.fit_weights(), weight)
-    np.testing.assert_allclose(unseen.row_weights(), np.where(np.arange(200) < 50, 0.0, weight))
+    np.testing.assert_allclose(unseen.weight, weight)
+    np.testing.assert_allclose(unseen.judged_weight, np.where(np.arange(200) < 50, 0.0, weight))
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_the_model_is_that_of_the_table_in_memory(tmp_path, settings, classes, w
         np.testing.assert_array_equal(getattr(one, name)(X), getattr(other, name)(rows))
     if "alpha" not in settings:
         np.testing.assert_array_equal(one.oof_proba_, other.oof_proba_)
-        assert one.model_.out_of_fold.fingerprint == other.model_.out_of_fold.fingerprint
+        assert one.model_.out_of_fold.context.fingerprint == other.model_.out_of_fold.context.fingerprint
         assert str(one.noise_) == str(other.noise_)
 
 

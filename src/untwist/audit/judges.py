@@ -24,7 +24,7 @@ from untwist.data.encoding import TableEncoder
 from untwist.data.groups import read_groups
 from untwist.data.labels import encode_labels
 from untwist.data.sources import read_names
-from untwist.data.tables import allow_taking_rows, compute_fingerprint
+from untwist.data.tables import compute_fingerprint
 from untwist.data.targets import know_rows
 from untwist.noise.calibration import calibrate
 from untwist.noise.matrix import MatrixUntwisting
@@ -235,7 +235,6 @@ def ask_clones(
     -------
     Judges
     """
-    X = allow_taking_rows(X)
     with know_rows():
         rows = read_rows(X, y, sample_weight, columns, random_state, cv, reviewed)
     assert rows.folds is not None  # There are rows.
@@ -268,7 +267,6 @@ def read_judges(
     Judges
         With a UserWarning where they look as if they had seen the labels.
     """
-    X = allow_taking_rows(X)
     rows = read_rows(X, y, sample_weight, columns, random_state, None, reviewed)
     n_rows = len(rows.labels)
     raw = read_posteriors(pred_probs, rows.classes, n_rows)
