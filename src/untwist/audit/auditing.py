@@ -73,7 +73,7 @@ def audit_labels(
         whose folds are made already.
     n_jobs, random_state
         Those of the classifier that is fitted, unless it is given and has its own; for another model `random_state` is
-        that of the folds.
+        that of the folds, and `n_jobs` says how many clones are fitted at a time, each in a process.
     seeks_sources : bool, default True
         Where no source is given and a PILBoostClassifier judges, whether to look for a column that looks like one: see
         `HiddenSource`. Where some column may be one, the chosen candidate is trained again without it, of two columns
