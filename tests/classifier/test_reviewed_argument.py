@@ -135,7 +135,7 @@ def test_tables_of_any_kind(kind, tmp_path):
         pytest.importorskip("xgboost")
         settings = {"engine": "xgboost"}
     model = make_model(**settings).fit(table, y, reviewed=decide(table, y, truth, ROWS))
-    assert model.model_.out_of_fold.reviewed.is_reviewed.sum() == len(ROWS)
+    assert model.model_.out_of_fold.context.reviewed.is_reviewed.sum() == len(ROWS)
     assert np.mean(model.predict(table) == truth) > np.mean(y == truth)
 
 
@@ -147,7 +147,7 @@ def test_class_and_sample_weights():
     model = make_model(class_weight={0: 1.0, 1: 3.0}).fit(X, y, weight, reviewed=decisions)
     plain = make_model().fit(X, y, weight, reviewed=decisions)
     assert model.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean()
-    np.testing.assert_array_equal(model.model_.out_of_fold.row_weights(), weight)
+    np.testing.assert_array_equal(model.model_.out_of_fold.judged_weight, weight)
     present = weight > 0
     absent = make_model().fit(
         X[present],
@@ -231,7 +231,7 @@ def test_a_callback_that_ends_the_second_fit_leaves_the_first():
     seen.clear()
     model = make_model(callbacks=[stop_later]).fit(X, y, reviewed=decide(X, y, truth, ROWS))
     assert len(seen) > n_first
-    assert model.model_.out_of_fold.reviewed is not None
+    assert model.model_.out_of_fold.context.reviewed is not None
     plain = make_model().fit(X, y)
     np.testing.assert_array_equal(model.oof_proba_, plain.oof_proba_)
 

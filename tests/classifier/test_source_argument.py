@@ -103,7 +103,7 @@ def test_without_items_equal_rows_of_different_sources_are_one():
     X, y, source, items, _ = draw_votes()
     named, unnamed = make_model().fit(X, y, source=source, item=items), make_model().fit(X, y, source=source)
     np.testing.assert_array_equal(unnamed.sources_.matrices, named.sources_.matrices)
-    assert unnamed.model_.out_of_fold.sources.n_items == 200
+    assert unnamed.model_.out_of_fold.context.sources.n_items == 200
 
 
 def test_the_truth_behind_several_labels_is_learned():

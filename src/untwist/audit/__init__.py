@@ -3,7 +3,8 @@
 The room judges labels and computes everything that a report shows:
 
 - `auditing`: the audit itself;
-- `rows`, `posteriors`, `out_of_fold`: the rows, and posteriors of other models, given or by clones fitted here;
+- `judges`: whose posteriors judge the labels: our own models, clones of any other, or models that are not known;
+- `rows`, `posteriors`: for the latter two, the rows, and the posteriors that are given;
 - `seen_labels`: posteriors that are too good to be of a model that has not seen the labels;
 - `labels`: what it found, which `words` describes and `frames` tabulates;
 - `judging`: how likely each label is wrong, and how many are;
