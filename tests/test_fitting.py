@@ -542,6 +542,6 @@ def test_a_model_has_the_noise_that_was_given_or_that_menon_estimated():
     assert given.noise is given.posterior.noise
     assert (given.noise.rate_neg, given.noise.rate_pos) == (0.1, 0.2)
     menon = PILBoostClassifier("menon", **small).fit(X, y).model_
-    assert (type(menon.noise), menon.noise) == (MenonEstimate, None)
+    assert (type(menon.menon), menon.noise, menon.untwists) == (MenonEstimate, None, False)
     plain = PILBoostClassifier(2.0, **small).fit(X, y).model_
-    assert (plain.noise, plain.noise) == (None, None)
+    assert (plain.noise, plain.menon) == (None, None)

@@ -285,6 +285,7 @@ class TrainingData:
         *,
         sources: SourceColumns | None = None,
         has_review: bool = False,
+        boosts: bool = True,
         init_scores: InitScores | None = None,
         previous: FittedModel | None = None,
         estimator: Any = None,
@@ -303,6 +304,8 @@ class TrainingData:
             Who gave each label, and which rows belong together.
         has_review : bool
             Whether some rows have been reviewed.
+        boosts : bool
+            Whether they are to be boosted, which must not take more memory than there is; otherwise they are only read.
         init_scores : InitScores or None
             The scores to begin at.
         previous : FittedModel or None
@@ -332,13 +335,15 @@ class TrainingData:
                 _refuse_too_many_folds(settings.cv, rows, items, len(table.classes))
             # What else is wrong with the number of folds is known once groups are.
             n_folds = settings.cv if groups is None else min(settings.cv, table.n_rows)
-        check_memory_of_boosters(
-            settings.engine,
-            len(rows.labels),
-            len(table.classes),
-            jointly=settings.boosts_jointly(len(table.classes)),
-            n_folds=n_folds,
-        )
+        if boosts:
+            check_memory_of_boosters(
+                settings.engine,
+                len(rows.labels),
+                len(table.classes),
+                jointly=settings.boosts_jointly(len(table.classes)),
+                n_folds=n_folds,
+                device=settings.engine_options.device,
+            )
         begin_at = (InitScores() if init_scores is None else init_scores).read(
             settings,
             table.n_rows,
@@ -788,7 +793,8 @@ class _TrainingTable:
         if any(self.workers.gather(validation.X is not None)):
             scaled = scale_weights(weight_val, self.workers)
             validation_weight = np.concatenate([np.zeros(self.n_rows), scaled[: len(labels) - self.n_rows]])
-        return Rows(X, labels, weight, self.encoder.schema.n_sets, self.workers), validation_weight
+        rows = Rows(X, labels, weight, self.encoder.schema.n_sets, self.workers, n_classes=len(self.classes))
+        return rows, validation_weight
 
     def _encode_validation(self, validation: ValidationTable, estimator: Any) -> tuple[Any, NDArray[np.uint32], Array]:
         """Return the validation rows as numbers, like the training rows."""

@@ -119,12 +119,12 @@ def test_a_model_is_fitted_with_what_was_told(rows, monkeypatch):
 def test_labels_are_judged_by_the_noise_that_was_fitted_or_is_estimated():
     posterior, labels, weight, _ = draw_rows(2)
     noise = make_pairs()
-    fitted = SimpleNamespace(noise=noise, estimate_rates=lambda: "estimated", sources=None)
+    fitted = SimpleNamespace(noise=noise, estimate_noise=lambda: "estimated", sources=None)
     judged = auditing._judge(fitted, None, posterior, labels, weight, 2.0, None)
     assert judged.noise is noise
     assert judged.share == judge_alike(noise, posterior, labels, weight, rows_per_case=2.0).share
     other = make_pairs(found=False)
-    unknown = SimpleNamespace(noise=None, estimate_rates=lambda: other)
+    unknown = SimpleNamespace(noise=None, estimate_noise=lambda: other)
     assert auditing._judge(unknown, None, posterior, labels, weight, 1.0, None).noise is other
     votes = LabelSources(np.arange(3), np.arange(60) % 3, np.arange(60))
     by_source = SimpleNamespace(noise=noise, sources=make_sources(noise, 2))
@@ -181,9 +181,11 @@ def test_signs_of_seen_labels_are_looked_for_with_and_without_rows(monkeypatch):
     assert asked[1] == (posterior, "X", labels, weight, {"n_jobs": 2, "random_state": 5})
 
 
-def estimate(posterior, labels, weight, cases):
-    """What noise was asked for, in place of an estimate."""
-    return SimpleNamespace(labels=labels, weight=np.asarray(weight), cases=cases)
+def estimate(posterior, labels, weight, *, rows_per_case):
+    """What noise was asked for, in place of an estimate, which learns nothing but who taught it."""
+    asked = SimpleNamespace(labels=labels, weight=np.asarray(weight), cases=rows_per_case)
+    asked.learn = lambda *found: (asked, *found)
+    return asked
 
 
 def test_noise_is_learned_from_a_review_as_far_as_that_is_known(monkeypatch):
@@ -191,8 +193,7 @@ def test_noise_is_learned_from_a_review_as_far_as_that_is_known(monkeypatch):
     weight = np.array([1.0, 2.0, 1.0, 0.0, 1.0, 1.0])
     is_reviewed = np.array([True, False, False, True, False, True])
     after = np.array([1, 1, 0, 0, 1, 0], dtype=np.uint32)
-    monkeypatch.setattr(auditing, "_estimate_noise", estimate)
-    monkeypatch.setattr(auditing, "learn_from_review", lambda *given: given)
+    monkeypatch.setattr(auditing.NoiseModel, "estimate", estimate)
     unknown = ReviewedRows(is_reviewed, after, after, knows_given=False)
     found = auditing._learn_noise(posterior, labels, weight, unknown, 2.0)
     assert found.weight.tolist() == [0.0, 2.0, 1.0, 0.0, 1.0, 0.0]
@@ -207,20 +208,6 @@ def test_noise_is_learned_from_a_review_as_far_as_that_is_known(monkeypatch):
     assert noise.weight.tolist() == weight.tolist()
     np.testing.assert_array_equal(seen, posterior[[0, 5]])
     assert (before.tolist(), decided.tolist()) == (labels[[0, 5]].tolist(), [1, 0])
-
-
-def test_noise_is_estimated_by_rates_or_by_transitions(monkeypatch):
-    asked = []
-    monkeypatch.setattr(auditing, "estimate_rates", lambda *given, **told: asked.append((*given, told)))
-    monkeypatch.setattr(auditing, "estimate_transitions", lambda *given, **told: asked.append((*given, told)))
-    two, labels, weight, _ = draw_rows(2)
-    three, *_ = draw_rows(3)
-    auditing._estimate_noise(two, labels, weight, 3.0)
-    auditing._estimate_noise(three, labels, weight, 4.0)
-    assert asked[0][0].tolist() == two[:, 1].tolist()
-    assert asked[0][2] == {"sample_weight": weight, "rows_per_case": 3.0}
-    assert asked[1][:3] == (three, labels, weight)
-    assert asked[1][3] == {"rows_per_case": 4.0}
 
 
 def test_rows_of_weight_0_are_absent_where_sources_are_estimated(monkeypatch):
@@ -243,7 +230,7 @@ def judge_posteriors(monkeypatch, rows, posterior, review=None, item=None, y=Non
     noise = make_pairs() if posterior.shape[1] == 2 else make_matrices(posterior.shape[1])
     asked = []
     monkeypatch.setattr(auditing, "calibrate", lambda raw, labels, weight: asked.append(weight) or raw)
-    monkeypatch.setattr(auditing, "_estimate_noise", lambda *given: asked.append(given) or noise)
+    monkeypatch.setattr(auditing.NoiseModel, "estimate", lambda *given, **_: asked.append(given) or noise)
     monkeypatch.setattr(auditing, "_learn_noise", lambda *given: asked.append(given) or noise)
     monkeypatch.setattr(auditing, "_estimate_by_source", lambda *given: make_sources(noise, posterior.shape[1]))
     y = rows.classes[rows.labels] if y is None else y

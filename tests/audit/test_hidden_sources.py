@@ -603,7 +603,7 @@ def told(monkeypatch):
         matrices=np.array([[[0.97, 0.03], [0.03, 0.97]]] * 2 + [[[0.55, 0.45], [0.45, 0.55]]]),
     )
     posterior = np.random.default_rng(5).dirichlet([1, 1], 120)
-    fitted = SimpleNamespace(out_of_fold_posterior_of_labels=lambda: posterior, estimate_rates=lambda: noise)
+    fitted = SimpleNamespace(out_of_fold_posterior_of_labels=lambda: posterior, estimate_noise=lambda: noise)
     changes = {"evidence": 7.0}
     monkeypatch.setattr(hidden_sources, "train_on_numbers", lambda *_, **__: fitted)
     monkeypatch.setattr(hidden_sources, "estimate_by_source", lambda *_, **__: replace(by_value, **changes))

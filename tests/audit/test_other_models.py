@@ -22,6 +22,7 @@ from untwist import PILBoostClassifier
 from untwist.audit import Decisions, audit_labels, seen_labels
 from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
 from untwist.audit.posteriors import read_posteriors
+from untwist.boosting import memory
 from untwist.noise.two_classes import TwoClassNoise
 from untwist.report import compare, report
 from untwist.twisters import ClassNoise
@@ -222,6 +223,23 @@ def test_what_needs_our_trees_or_rows_says_so(noisy):
     assert isinstance(audit.slices(), list)
     with pytest.raises(ValueError, match="X must be a table to look into its columns"):
         audit_labels(y=y, pred_probs=posterior).slices()
+
+
+def test_what_is_no_table_is_named_for_other_models_too(noisy):
+    X, noisy_labels, *_ = noisy
+    columns = {"a": X[:, 0], "b": X[:, 1]}
+    for given in ({"model": LogisticRegression()}, {"pred_probs": np.full((len(X), 2), 0.5)}):
+        with pytest.raises(ValueError, match=r"^X must be a table, got a dict: give pandas.DataFrame\(X\)$"):
+            audit_labels(columns, noisy_labels, **given)
+
+
+def test_no_memory_is_asked_for_where_another_model_learns(noisy, monkeypatch):
+    monkeypatch.setattr(memory, "ALWAYS_THERE", 0)
+    monkeypatch.setattr(memory, "find_free_memory", lambda: 0)
+    X, noisy_labels, *_ = noisy
+    assert len(audit_labels(X, noisy_labels, GaussianNB()).wrong) == len(X)
+    with pytest.raises(MemoryError, match="to boost 2 classes"):
+        audit_labels(X, noisy_labels)
 
 
 def test_slices_are_found_by_posteriors_of_others():

@@ -272,3 +272,26 @@ def test_what_teaches_most_is_what_lowers_log_loss_most_when_a_model_is_fitted_a
     assert np.argmax(values) == np.argmax(gains)
     # The gain is the variance of the truth, times what is the same for both labels, up to terms of higher order.
     assert gains[0] / gains[1] == pytest.approx(values[0] / values[1], rel=0.35)
+
+
+@pytest.mark.parametrize("emptied", [0, 1, 2])
+def test_a_review_may_leave_a_class_without_rows(emptied):
+    X, _, truth = draw_rows()
+    others = [label for label in range(3) if label != emptied]
+    truth = np.array(others)[truth]
+    y = np.where(X[:, 2] > 1, emptied, truth)
+    decisions = decide(X, y, truth, np.flatnonzero(y == emptied))
+    audit = audit_labels(X, y, reviewed=decisions, n_jobs=1)
+    assert audit.posterior.shape == (600, 3)
+    assert audit.posterior[:, emptied].max() < 0.01
+    assert audit.rate_by_label[emptied][0] == 1.0
+    after = audit_labels(X, audit.apply(decisions), reviewed=decisions, n_jobs=1)
+    assert after.review.still_wrong == 0
+
+
+def test_a_single_reviewed_row_is_told_of_in_the_singular():
+    X, y, truth = draw_rows()
+    row = np.flatnonzero(y != truth)[:1]
+    words = str(audit_labels(X, y, reviewed=decide(X, y, truth, row), n_jobs=1))
+    assert "1 row is reviewed: its label was wrong" in words
+    assert "the data still hold the label found wrong: apply(decisions) changes it\n" in words

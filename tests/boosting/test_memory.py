@@ -12,6 +12,7 @@ from untwist import PILBoostClassifier
 from untwist.boosting import memory
 from untwist.boosting.engines.compiled import CompiledEngine
 from untwist.boosting.engines.engine import EngineOptions, Growth, Rows, Task
+from untwist.boosting.engines.xgboost.engine import XGBoostEngine
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 
@@ -53,6 +54,34 @@ def test_too_many_classes_are_refused_before_any_work(settings, least, monkeypat
     with pytest.raises(AttributeError):  # The dataset that nobody made is asked for hashes.
         PILBoostClassifier(**settings).fit(X, Y)
     assert len(made) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "least"),
+    [({}, 2000 * (5 * 20 + 16) * 400), ({"alpha": 1.0, "n_estimators": 2, "max_depth": 2}, 2000 * 20 * 400)],
+    ids=["by folds", "given"],
+)
+def test_boosters_of_xgboost_are_counted_too(settings, least, monkeypatch):
+    pytest.importorskip("xgboost")
+    made = []
+    monkeypatch.setattr(XGBoostEngine, "make_dataset", lambda *args: made.append(args))
+    monkeypatch.setattr(memory, "ALWAYS_THERE", 0)
+    monkeypatch.setattr(memory, "find_free_memory", lambda: least - 1)
+    classifier = PILBoostClassifier(engine="xgboost", **settings)
+    with pytest.raises(MemoryError, match=r"^to boost 400 classes on 2,000 rows takes"):
+        classifier.fit(X, Y)
+    assert made == []
+    monkeypatch.setattr(memory, "find_free_memory", lambda: least)
+    with pytest.raises(AttributeError):  # The dataset that nobody made is asked for hashes.
+        classifier.fit(X, Y)
+    assert len(made) == 1
+
+
+def test_what_a_gpu_holds_is_not_counted(monkeypatch):
+    monkeypatch.setattr(memory, "find_free_memory", lambda: 0)
+    memory.check_memory_of_boosters(XGBoostEngine(), 10_000_000, 9, jointly=False, n_folds=0, device="cuda:1")
+    with pytest.raises(MemoryError):  # What they say of the rows comes here.
+        memory.check_memory_of_boosters(XGBoostEngine(), 10_000_000, 9, jointly=False, n_folds=5, device="cuda:1")
 
 
 def test_little_is_not_asked_for(monkeypatch):

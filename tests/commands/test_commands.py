@@ -535,6 +535,8 @@ def test_nan_is_a_class_and_no_number_with_a_fraction():
         (b"\xff\xfe,churn\n", "bad.csv is not utf-16-le text"),
         (b"a,churn\n1,x\n2,y,3\n", "bad.csv: line 3 has 3 cells, not 2"),
         (b"churn\nx\ny\n", "no column is left to learn from"),
+        (b"a,b,churn\n,,x\n,,y\n", r"no column is left to learn from \(a: all values are missing; left out; b: all"),
+        (b"a,b,c,d,e,f,churn\n,,,,,,x\n,,,,,,y\n", r"d: all values are missing; left out; and 2 more\)"),
         (b"chrun,b\nx,1\ny,2\n", "there is no column 'churn': did you mean 'chrun'?"),
         (b"\x00\x01\x02" * 99, "bad.csv cannot be read|bad.csv has no rows"),
     ],
@@ -835,3 +837,19 @@ def test_too_little_memory_is_a_sentence(folder, capsys, monkeypatch):
     monkeypatch.setattr(steps, "read", no_memory)
     status, _, err = untwist(capsys, "train", "people.csv", "--label", "churn")
     assert (status, err) == (1, "untwist train: there is not enough memory for this\n")
+
+
+@pytest.mark.parametrize("name", ["numbers.csv", "numbers.xlsx"])
+def test_a_corrected_copy_writes_labels_as_the_file_does(name, tmp_path, monkeypatch, capsys):
+    if name.endswith("xlsx"):
+        pytest.importorskip("openpyxl")
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 3))
+    y = ((x[:, 0] > 0) ^ (np.arange(400) < 25)) + 1.0
+    frame = pd.DataFrame(x.round(3), columns=["a", "b", "c"]).assign(y=y)
+    frame.to_csv(name, index=False) if name.endswith("csv") else frame.to_excel(name, index=False)
+    assert untwist(capsys, "audit", name, "--label", "y", "--corrected", "c.csv")[0] == 0
+    copy = pd.read_csv("c.csv", dtype=str)["y"]
+    assert (copy.astype(float) != y).any()
+    assert len(set(copy)) == 2

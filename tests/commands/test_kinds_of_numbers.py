@@ -58,3 +58,25 @@ def test_booleans_and_numbers_are_told_apart(name, train, capsys):
         status, err = predict(capsys, 1 + (NUMBERS > 0.2), name)
         assert status == 1
         assert "column 't' held Booleans when fitted, and numbers other than 0 and 1 now" in err
+
+
+@pytest.mark.parametrize("name", ["new.parquet", "new.csv"])
+def test_columns_that_no_tree_asks_for_may_hold_anything(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    unused = {"spent": pd.to_timedelta(np.ones(300), unit="h"), "flag": True}
+    frame = pd.DataFrame({"t": NUMBERS, **unused})
+    frame.assign(y=LABELS).to_parquet("train.parquet")
+    assert untwist(capsys, "train", "train.parquet", "--label", "y", "-o", "m.untwist")[0] == 0
+    found = []
+    for new in (frame, frame.assign(spent=3.5), frame.assign(flag=2), frame.assign(spent="?", flag=pd.NaT)):
+        new.to_parquet(name) if name.endswith("parquet") else new.to_csv(name, index=False)
+        assert untwist(capsys, "predict", "m.untwist", name, "-o", "p.csv")[0] == 0
+        found.append((tmp_path / "p.csv").read_text())
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("kind", ["lengths of time", "numbers"])
+def test_an_emptied_column_is_missing_of_whatever_kind_it_was(kind, train, capsys):
+    train(pd.to_timedelta(NUMBERS, unit="D") if kind == "lengths of time" else NUMBERS)
+    for nothing in (pd.NaT, np.nan, None):
+        assert predict(capsys, pd.Series([nothing] * 300))[0] == 0

@@ -73,7 +73,7 @@ def test_from_a_table_to_cleaned_labels_by_keyboard(tabs, tmp_path, monkeypatch,
     lines = decided.lines[decided.relabelled]
     assert [i + 1 for i in changed] == sorted(map(int, lines.tolist()))
     assert len(changed) == 2
-    assert sorted(os.listdir()) == ["data.cleaned.csv", "data.csv", "data.decisions.csv"]
+    assert sorted(os.listdir()) == ["data.cleaned.csv", "data.cleaned.csv.undo", "data.csv", "data.decisions.csv"]
 
 
 def test_after_a_reload_no_key_changes_a_decision_that_is_out_of_view(tabs, tmp_path, monkeypatch):

@@ -367,7 +367,8 @@ def test_booleans_of_which_some_are_missing_are_numbers_in_blocks_and_in_memory(
         models.append(load(tmp_path / "m.untwist"))
     names = models[0].feature_names_in_.tolist()
     for model in models:
-        assert model.model_.encoder.schema.truths == {names.index("paid")}
+        assert model.model_.encoder.schema.truths == {names.index("member"), names.index("paid")}
+        assert names.index("member") not in model.model_.encoder.schema.categories
     # Where none is missing any more they are what they were.
     status, _, err = untwist(capsys, "predict", tmp_path / "m.untwist", tmp_path / "new.parquet")
     assert (status, "Booleans" in err) == (0, False)

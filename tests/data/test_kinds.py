@@ -1,6 +1,7 @@
 """What a column held when it was learned from, and what it holds now: kinds that disagree are refused or warned of."""
 
 import datetime
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -12,6 +13,8 @@ import untwist
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.batches import Batches
+from untwist.data import tables
+from untwist.data.sources import read_names
 from untwist.data.tables import FEWEST_STRANGERS, learn
 from untwist.explain import shap_values
 from untwist.files import dumps, loads
@@ -94,8 +97,10 @@ def test_every_way_to_give_rows_heeds_the_kind(tmp_path):
                 call(rows)
     with pytest.raises(ValueError, match="validation rows: column 'a' held numbers when fitted"):
         PILBoostClassifier(alpha=2, n_estimators=2).fit(numbers, LABELS, X_val=lengths, y_val=LABELS)
-    missing = lengths.assign(a=np.nan)
-    assert fit(lengths).predict(missing).shape == (N,)
+    for nothing in (np.nan, pd.NaT):  # pandas makes dates of the latter.
+        missing = lengths.assign(a=nothing)
+        for model in (fit(lengths), fit(numbers)):
+            assert model.predict(missing).shape == (N,)
 
 
 def test_models_that_know_kinds_and_names_keep_them_in_files():
@@ -173,6 +178,14 @@ def test_columns_in_another_order_are_refused(names):
         PILBoostClassifier(alpha=2, n_estimators=2).fit(frame, LABELS, X_val=frame.iloc[:, ::-1], y_val=LABELS)
 
 
+def test_booleans_that_name_columns_are_names():
+    frame = pd.DataFrame(ORDERED[:, :2], columns=[False, True])  # As unstack and crosstab make them.
+    model = fit(frame)
+    with pytest.raises(ValueError, match="in another order: 'True', 'False' in place of 'False', 'True'"):
+        model.predict(frame.iloc[:, ::-1])
+    model.predict(frame)
+
+
 def test_other_names_are_refused_and_arrays_go_by_position():
     model = fit(pd.DataFrame(ORDERED, columns=[2019, 2020, 2021]))
     with pytest.raises(ValueError, match="they are other ones: '2020', '2021', '2022' in place of '2019'"):
@@ -230,6 +243,43 @@ def test_whole_numbers_that_merge_are_refused(column):
     learn(frame.assign(id=np.arange(N) * 2**40 + 2**60))  # Such numbers stay apart.
 
 
+@pytest.mark.parametrize("library", ["objects", "pandas", "polars", "pyarrow"])
+def test_decimals_that_merge_are_refused(library):
+    pa = pytest.importorskip("pyarrow")
+    column = pa.array([Decimal(int(one)) for one in IDS])
+    table = pa.table({"b": CODES, "id": column})
+    make = {
+        "objects": lambda: pd.DataFrame({"b": CODES, "id": pd.Series(column.to_pylist(), dtype=object)}),
+        "pandas": lambda: table.to_pandas(types_mapper=pd.ArrowDtype),
+        "polars": lambda: pytest.importorskip("polars").from_arrow(table),
+        "pyarrow": lambda: table,
+    }
+    with pytest.raises(
+        ValueError, match=r"column 'id' holds 80 different whole numbers beyond 2\*\*53, .* only 41 apart"
+    ):
+        fit(make[library]())
+    assert learn(make[library](), categorical_features=["id"]).categories == {1: tuple(IDS.tolist())}
+
+
+def test_decimals_stay_the_numbers_that_they_are():
+    values = [Decimal("0.25"), Decimal("1E+2"), Decimal("1E+400"), Decimal("NaN"), None, Decimal("-3.0")]
+    table = pd.DataFrame({"a": pd.Series(values, dtype=object)})
+    assert learn(table, categorical_features=["a"]).categories == {0: (-3, 0.25, 100, float("inf"))}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_names_that_are_long_whole_numbers_stay_apart_where_some_are_missing(library):
+    values = [None, *IDS[1:].tolist()]
+    make = {
+        "pandas": lambda: pd.Series(values, dtype="Int64"),
+        "polars": lambda: pytest.importorskip("polars").Series(values),
+        "pyarrow": lambda: pytest.importorskip("pyarrow").array(values),
+    }
+    names, index = read_names("item", make[library](), N)
+    assert names.tolist() == IDS[1:].tolist()
+    assert index.tolist() == list(range(-1, N - 1))
+
+
 def test_merged_numbers_are_refused_in_sparse_tables_and_in_blocks(tmp_path):
     pytest.importorskip("pyarrow")
     X = np.column_stack([CODES, IDS])
@@ -238,6 +288,13 @@ def test_merged_numbers_are_refused_in_sparse_tables_and_in_blocks(tmp_path):
     pd.DataFrame(X, columns=["b", "id"]).to_parquet(tmp_path / "x.parquet")
     with pytest.raises(ValueError, match="column 'id' holds 80 different whole numbers"):
         fit(Batches(tmp_path / "x.parquet"))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_columns_of_sparse_counts_are_not_looked_at_one_by_one(dtype, monkeypatch):
+    monkeypatch.setattr(tables, "describe_array", None)
+    learn(sparse.csr_array(np.column_stack([CODES, 1000 * CODES]).astype(dtype)))
+    learn(sparse.csr_array((N, 2), dtype=dtype))
 
 
 def test_long_numbers_as_text_are_categories():

@@ -120,3 +120,12 @@ def test_a_resumed_model_may_have_other_free_settings_and_warm_start(tmp_path):
     np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))
     assert not wanted.warm_start
     assert not hasattr(wanted, "model_")
+
+
+@pytest.mark.parametrize("alpha", [0.005, 0.003])
+def test_a_model_that_could_not_be_read_again_is_not_written(alpha):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    y = (X[:, 0] > 0.3).astype(int)
+    model = PILBoostClassifier(alpha=alpha, n_estimators=3, max_depth=2).fit(X, y)
+    with pytest.raises(ValueError, match=f"below 1e.30, but this model has .* less extreme than {alpha}"):
+        writing.dumps(model)

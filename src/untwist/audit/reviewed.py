@@ -47,9 +47,15 @@ class ReviewOutcome:
     @property
     def decided(self) -> str:
         """How the rows were decided on, in words."""
-        parts = [] if self.wrong is None else [f"{self.wrong:,} of their labels were wrong, {self.right:,} right"]
-        parts += [f"{self.skipped:,} more were skipped"] if self.skipped else []
-        return "; ".join(parts) or "their labels are right"
+        whose, verb = ("its label", "is") if self.rows == 1 else ("their labels", "are")
+        parts = []
+        if self.wrong is not None and self.rows == 1:
+            parts = [f"{whose} was {'wrong' if self.wrong else 'right'}"]
+        elif self.wrong is not None:
+            parts = [f"{self.wrong:,} of {whose} were wrong, {self.right:,} right"]
+        if self.skipped:
+            parts.append(f"{self.skipped:,} more {'was' if self.skipped == 1 else 'were'} skipped")
+        return "; ".join(parts) or f"{whose} {verb} right"
 
     @property
     def held(self) -> str:
@@ -144,5 +150,7 @@ def describe_review(audit: LabelAudit, *, for_command: bool) -> list[str]:
         return []
     rows = "1 row is" if review.rows == 1 else f"{review.rows:,} rows are"
     change = "untwist apply" if for_command else "apply(decisions)"
-    held = f"{review.held}: {change} changes them" if review.still_wrong else review.held
+    held = review.held
+    if review.still_wrong:
+        held += f": {change} changes {'it' if review.still_wrong == 1 else 'them'}"
     return [one for one in (f"{rows} reviewed: {review.decided}", held, review.left) if one]

@@ -26,7 +26,7 @@ from untwist.data.groups import (
 )
 from untwist.data.labels import find_classes, refuse_missing, scale_weights, settle_objects
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
-from untwist.data.tables import bring_to_host
+from untwist.data.tables import bring_to_host, refuse_other_objects
 from untwist.data.targets import are_rows_known, refuse_regression_target
 from untwist.data.twins import Twins
 from untwist.settings import resolve
@@ -112,10 +112,12 @@ def read_rows(
     """
     if isinstance(X, Batches):
         raise ValueError("X must be in memory to be judged by posteriors of other models, got Batches: leave it out")
+    if X is not None and not isinstance(X, (list, tuple)):
+        refuse_other_objects(X)  # What a list holds may be anything that the model takes, also dicts.
     X = bring_to_host(X)
     if X is not None and _count_dimensions(X) == 2:
         settings = resolve(list_parameters(PILBoostClassifier(cv=cv, random_state=random_state)))
-        data = TrainingData.collect(settings, X, y, sample_weight, sources=sources, has_review=has_review)
+        data = TrainingData.collect(settings, X, y, sample_weight, sources=sources, has_review=has_review, boosts=False)
         return AuditedRows(
             classes=data.classes,
             labels=data.rows.labels.astype(np.intp),

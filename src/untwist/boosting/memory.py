@@ -18,7 +18,9 @@ ALWAYS_THERE = 1 << 28
 BYTES_PER_SCORE = 8
 
 
-def check_memory_of_boosters(engine: Engine, n_rows: int, n_classes: int, *, jointly: bool, n_folds: int) -> None:
+def check_memory_of_boosters(
+    engine: Engine, n_rows: int, n_classes: int, *, jointly: bool, n_folds: int, device: str = "cpu"
+) -> None:
     """Raise a MemoryError where boosters, and what they say of the rows, would hold more than there is.
 
     Parameters
@@ -31,11 +33,13 @@ def check_memory_of_boosters(engine: Engine, n_rows: int, n_classes: int, *, joi
         Whether one booster has all classes; otherwise each class has one, and two classes one together.
     n_folds : int
         How many folds have boosters of their own; 0 where nothing is chosen by folds.
+    device : str
+        Where they boost: what they hold on a GPU is no memory of this process.
     """
     n_scores = n_classes if n_classes > 2 else 1
-    each = engine.count_bytes(n_rows, n_classes, jointly=jointly)
+    each = engine.count_bytes(n_rows, n_classes, jointly=jointly) if device == "cpu" else 0
     n_bytes = each * max(n_folds, 1) * (1 if jointly else n_scores)
-    if each and n_folds:
+    if n_folds:
         n_bytes += 2 * BYTES_PER_SCORE * n_rows * n_scores  # Fold by fold, and then all of them.
     if n_bytes < ALWAYS_THERE:
         return

@@ -32,6 +32,7 @@ from untwist.commands.steps import (
     read_table,
 )
 from untwist.commands.undoing import keep_undo
+from untwist.data.decisions import match_labels
 from untwist.data.twins import HOW_MANY_UNKNOWN
 from untwist.files import write_whole
 from untwist.progress import ProgressLine, print_status, use_display
@@ -206,7 +207,9 @@ class JudgedFile:
             )
         corrected = audit.corrected(audit.find_likely_wrong(self.suspects), force=True)
         changed = np.flatnonzero(corrected != self.table.y)
-        content = self.sheet.replace_labels(label, self.table.rows[changed], corrected[changed].tolist())
+        spellings = self.sheet.frame[label].dropna().value_counts().index.tolist()  # A spreadsheet has 1.0 for 1.
+        labels = match_labels(corrected[changed].tolist(), spellings)
+        content = self.sheet.replace_labels(label, self.table.rows[changed], labels)
         compress = COMPRESS.get(path.suffix.lower(), bytes)
         write_whole(path, compress(content))
         undo = keep_undo(self.sheet, label, self.table.rows[changed], path)

@@ -69,6 +69,8 @@ MOST_DISTINCT_VALUES = 254
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 #: What columns of numbers may hold that no other number takes the place of: lengths of time, and Booleans.
 TOLD_APART = ("duration", "truth")
+#: Columns that were left out, at most, which are named where none is left; thousands would hide the sentence.
+MOST_TOLD = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +278,9 @@ def decide_columns(
         if one.note:
             notes.append(f"{name}: {one.note}")
     if not features:
-        raise ValueError("no column is left to learn from")
+        more = f"; and {len(notes) - MOST_TOLD:,} more" if len(notes) > MOST_TOLD else ""
+        why = f" ({'; '.join(notes[:MOST_TOLD])}{more})" if notes else ""
+        raise ValueError(f"no column is left to learn from{why}")
     if not differs:
         notes.append("every column is the same in all rows: nothing but the shares of the classes can be learned")
     return TableDecisions(present, y, features, notes, who, what, readings, whole, kinds)
@@ -887,6 +891,8 @@ class NewRows:
         self._new_truths: list[str] = []
         # A column that no tree asks for may hold anything.
         asked = {name for name, worth in zip(self.names, model.importances("splits"), strict=True) if worth > 0}
+        told_apart = schema.durations | (schema.truths or frozenset())
+        self._ignored = {self.names[index] for index in told_apart} - asked
         for name, reading in self._readings.items():
             if name not in asked or name in self._dates:
                 continue
@@ -921,7 +927,9 @@ class NewRows:
         for index, name in enumerate(self.names):
             column = frame[name]
             known = self._known.get(index)
-            if known is None:
+            if name in self._ignored:
+                columns[name] = import_pandas().Series(np.nan, index=column.index)
+            elif known is None:
                 numbers = _attempt(partial(self._read, name), column)
                 self._infinite[name] = self._infinite.get(name, 0) + count_infinite(numbers)
                 columns[name] = _settle_infinite(numbers, self._hints, self._name_row)
@@ -961,7 +969,7 @@ class NewRows:
     def _refuse_dates(self, name: str, column: Any) -> None:
         """Raise a ValueError where a column of numbers holds dates now; a few such texts are no numbers like others."""
         pandas = import_pandas()
-        is_text = not pandas.api.types.is_datetime64_any_dtype(column)
+        is_text = not pandas.api.types.is_datetime64_any_dtype(column) or column.isna().all()
         if is_text and len(_find_lost(column, pandas.Series(np.nan, index=column.index))) < LEAST_TEXTS:
             self._readings[name] = Reading()
             return

@@ -87,4 +87,5 @@ def _are_text(names: Sequence[Any]) -> bool:
 
 def _count_columns(names: Sequence[Any]) -> bool:
     """Tell whether names are the numbers from 0, as a frame without names of its own has them."""
-    return all(isinstance(name, int) for name in names) and list(names) == list(range(len(names)))
+    are_whole = all(isinstance(name, int) and not isinstance(name, bool) for name in names)
+    return are_whole and list(names) == list(range(len(names)))

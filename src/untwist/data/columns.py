@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from numbers import Number
 from typing import Any
 
@@ -42,6 +43,8 @@ CodedValues = tuple[NDArray[np.intp], Iterable[Any]]
 NUMERIC = ("number", "truth", "duration", "date")
 # What a message says of a value that is neither a number nor text.
 _ADVICE = "make numbers of it, or text, or leave it out"
+# A decimal number of Arrow has at most so many digits; of longer ones no whole number is made.
+MOST_DIGITS = 76
 # How many units of time a day has.
 _PER_DAY = {"D": 1.0, "s": 86_400.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}
 
@@ -150,7 +153,7 @@ def describe_array(name: Any, values: NDArray[Any]) -> Column:
             values = np.array([None if type(one).__name__ == "NAType" else one for one in values], dtype=object)
         if "Decimal" in types:
             # A Decimal cannot be compared with an integer of NumPy.
-            values = np.array([float(one) if type(one).__name__ == "Decimal" else one for one in values], dtype=object)
+            values = np.array([_to_number(one) if isinstance(one, Decimal) else one for one in values], dtype=object)
 
     def read_numbers() -> NDArray[Any]:
         try:
@@ -166,6 +169,12 @@ def describe_array(name: Any, values: NDArray[Any]) -> Column:
         return np.fromiter(map(codes.__getitem__, rows), np.intp, len(rows)), codes
 
     return Column(name, kind, read_numbers, read_coded_values, is_wide=is_wide)
+
+
+def _to_number(value: Decimal) -> int | float:
+    """Return a whole number as such, so that none becomes another one; all others as the nearest of float64."""
+    is_whole = value.is_finite() and value.adjusted() < MOST_DIGITS and value == int(value)
+    return int(value) if is_whole else float(value)
 
 
 def _describe_times(name: Any, kind: str, read_days: Callable[[], NDArray[Any]]) -> Column:
@@ -253,11 +262,13 @@ def _describe_polars(series: Any) -> Column:
         kind = "number" if kind == "Null" or series.dtype.is_numeric() else str(series.dtype)
 
     def read_coded_values() -> CodedValues:
-        values = series.cast(target) if series.dtype.is_decimal() else series
+        # As float64 some decimals would be the same.
+        is_decimal = series.dtype.is_decimal()
+        values = series.cast(polars.String) if is_decimal else series
         distinct = values.drop_nulls().unique()
         indices = polars.int_range(len(distinct), eager=True)
         codes = values.replace_strict(distinct, indices, default=-1, return_dtype=polars.Int64)
-        return codes.to_numpy(), distinct.to_list()
+        return codes.to_numpy(), map(Decimal, distinct) if is_decimal else distinct.to_list()
 
     return Column(series.name, kind, lambda: series.cast(target).to_numpy(), read_coded_values, is_categorical, is_wide)
 
@@ -379,6 +390,8 @@ def _read_category(value: Any) -> Category | None:
         return str.__str__(value)
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
+    if isinstance(value, Decimal):
+        value = _to_number(value)
     if isinstance(value, int):
         return int(value)
     if isinstance(value, Number) and not isinstance(value, complex):

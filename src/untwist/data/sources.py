@@ -16,6 +16,7 @@ from scipy import sparse
 from untwist.arguments import Array, is_missing
 from untwist.data.folds import mix_bits
 from untwist.data.tables import bring_to_host
+from untwist.data.whole_numbers import LARGEST_EXACT
 
 __all__ = [
     "UNKNOWN",
@@ -114,7 +115,12 @@ def read_names(what: str, values: Any, n_rows: int) -> tuple[NDArray[Any], NDArr
 def _make_column(values: Any) -> NDArray[Any]:
     """Return names as an array."""
     if not isinstance(values, list):
-        return np.asarray(bring_to_host(values))
+        column = np.asarray(bring_to_host(values))
+        if column.dtype.kind != "f" or not (np.abs(column) >= LARGEST_EXACT).any():
+            return column
+        # Whole numbers of which some are missing became float64, which does not tell all of them apart.
+        list_values = getattr(values, "to_pylist", getattr(values, "to_list", getattr(values, "tolist", None)))
+        return column if list_values is None else np.asarray(list_values(), dtype=object)
     if not values or not isinstance(values[0], tuple):
         # In an array of text all names would take the room of the longest.
         return np.asarray(values, dtype=object)

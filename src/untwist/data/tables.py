@@ -39,7 +39,7 @@ from untwist.data.columns import (
     read_as_categories,
     read_as_numbers,
 )
-from untwist.data.whole_numbers import refuse_merged_numbers
+from untwist.data.whole_numbers import LARGEST_EXACT, refuse_merged_numbers
 from untwist.data.workers import Workers, solo
 
 __all__ = [
@@ -224,7 +224,10 @@ class Schema:
         learned = "date" if index in self.dates else "duration" if index in self.durations else "number"
         is_time = column.kind in ("date", "duration")
         if is_time and column.kind != learned:
-            _refuse_kind(column.name, name_kind(learned), name_kind(column.kind))
+            days = column.read_numbers()  # A column that pandas has emptied is one of dates.
+            if not np.isnan(days).all():
+                _refuse_kind(column.name, name_kind(learned), name_kind(column.kind))
+            return days
         if reading is None or is_time:
             numbers = read_as_numbers(column)
             if learned == "duration" and not is_time and numbers is not None and not np.isnan(numbers).all():
@@ -327,7 +330,9 @@ def learn(
         names = getattr(given, "columns", range(X.shape[-1]))
         if _choose_columns(categorical_features, names, []):
             raise ValueError("categorical_features must be None or empty if X is sparse: make X dense, or encode it")
-        if X.ndim == 2 and X.dtype.kind in "iu" and X.dtype.itemsize == 8:
+        is_wide = X.ndim == 2 and X.dtype.kind in "iu" and X.dtype.itemsize == 8 and X.nnz > 0
+        # Of counts, as of words, none is large, and there is no need to look at a million columns one by one.
+        if is_wide and max(int(X.data.max()), -int(X.data.min())) >= LARGEST_EXACT:
             by_column = X.tocsc()
             starts = zip(names, by_column.indptr[:-1], by_column.indptr[1:], strict=True)
             refuse_merged_numbers(describe_array(name, by_column.data[start:end]) for name, start, end in starts)

@@ -17,7 +17,7 @@ from untwist.data.tables import Schema
 from untwist.files.layout import FOREST_ARRAYS
 from untwist.files.values import ArrayReader, check_finite, read_number, require
 
-__all__ = ["read_ensemble"]
+__all__ = ["LARGEST_SCORE", "read_ensemble"]
 
 #: Splits from the root of a tree to a leaf, at most.
 DEEPEST = 60

@@ -24,6 +24,7 @@ from untwist.files.layout import (
     SOURCE_ARRAYS,
     pack,
 )
+from untwist.files.reading_trees import LARGEST_SCORE
 from untwist.files.whole_files import write_whole
 from untwist.model import Choice, FittedModel
 from untwist.noise.model import NoiseModel
@@ -73,6 +74,7 @@ def dumps(model: PILBoostClassifier) -> bytes:
     fitted = model.model_  # Another thread may fit the classifier meanwhile.
     if any(ensemble.forest is None for ensemble in fitted.ensembles):
         raise ValueError("only forests can be written to a file: this model has weak learners of another kind")
+    _refuse_large(fitted)
     arrays = _ArrayWriter()
     header = {
         "model": "PILBoostClassifier",
@@ -82,6 +84,19 @@ def dumps(model: PILBoostClassifier) -> bytes:
         "arrays": arrays.table,
     }
     return pack(header, b"".join(arrays.parts))
+
+
+def _refuse_large(model: FittedModel) -> None:
+    """Raise a ValueError for numbers of trees that no file is read with."""
+    for one in model.ensembles:
+        assert one.forest is not None
+        numbers = (one.forest.value, one.forest.gain, one.forest.leverage, np.array([one.start]))
+        largest = max(float(np.abs(each).max(initial=0.0)) for each in numbers)
+        if not largest < LARGEST_SCORE:
+            raise ValueError(
+                f"a model file holds scores, leverages and gains below {LARGEST_SCORE:g}, but this model has "
+                f"{largest:.3g}: boost with an alpha that is less extreme than {model.alpha:g}"
+            )
 
 
 def list_settings(model: PILBoostClassifier) -> dict[str, Any]:

@@ -121,7 +121,9 @@ class CompiledDataset:
         is_sparse = sparse.issparse(rows.X) and SPARSE_SHARE * rows.X.nnz <= math.prod(rows.X.shape)
         self.n_features = rows.X.shape[1]
         self.n_threads = count_threads(n_jobs)
-        self.core = _core.Dataset(labels, int(labels.max(initial=0)) + 1, self.n_features, in_blocks, is_sparse)
+        # A review may have left the last classes without rows. The core has no more classes than rows.
+        n_classes = max(int(labels.max(initial=0)) + 1, min(rows.n_classes, len(labels)))
+        self.core = _core.Dataset(labels, n_classes, self.n_features, in_blocks, is_sparse)
         n_categories = np.zeros(self.n_features, dtype=np.int32)
         for column, count in rows.n_categories.items():
             n_categories[column] = count

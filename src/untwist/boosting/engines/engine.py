@@ -102,6 +102,8 @@ class Rows:
         Who else has rows of the same table.
     groups : array of uint64 or None
         A hash of each row's group, where rows that belong together are set aside together.
+    n_classes : int
+        How many classes there are, where some may have no row; 0 where labels tell.
     """
 
     X: Any
@@ -110,6 +112,7 @@ class Rows:
     n_categories: Mapping[int, int] = field(default_factory=dict)
     workers: Workers = solo
     groups: NDArray[np.uint64] | None = None
+    n_classes: int = 0
 
 
 @dataclass(frozen=True, eq=False)

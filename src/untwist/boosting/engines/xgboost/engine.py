@@ -19,6 +19,8 @@ __all__ = ["XGBoostEngine"]
 
 TREE_METHODS = ("hist", "approx", "exact")
 FINEST_BINS = 255
+#: A booster on a CPU has of each row its sign, in double and in single precision, and its margin.
+BYTES_PER_ROW = 20
 
 
 class XGBoostEngine(Engine):
@@ -59,6 +61,11 @@ class XGBoostEngine(Engine):
     def make_booster(self, dataset: XGBoostDataset, task: Task) -> XGBoostBooster:
         """Return a booster whose trees XGBoost grows."""
         return XGBoostBooster(dataset, task)
+
+    def count_bytes(self, n_rows: int, n_classes: int, *, jointly: bool) -> int:
+        """Return how many bytes a booster of so many rows holds at least, on a CPU."""
+        del n_classes, jointly
+        return n_rows * BYTES_PER_ROW
 
     def hold_out(self, dataset: Dataset, rows: Rows, share: float, seed: int) -> Array:
         """Return 1 for the rows that are set aside: each worker draws its own, by their groups or contents."""
