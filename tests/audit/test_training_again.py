@@ -9,9 +9,7 @@ import pytest
 from untwist import PILBoostClassifier
 from untwist.audit import training
 from untwist.audit.training import collect_again, train_chosen_candidate, train_on_numbers
-from untwist.classifier import list_parameters
-from untwist.settings import N_FOLDS, resolve
-from untwist.theory.links import LogitLink
+from untwist.settings import N_FOLDS
 from untwist.training_data import SourceColumns
 
 
@@ -96,16 +94,6 @@ def test_folds_of_ones_own_are_kept_for_all_rows_and_not_for_some(told):
     np.testing.assert_array_equal(
         collect_again(model, X, y, SourceColumns()).own_folds.held_out[0], np.arange(80) >= 40
     )
-
-
-def test_a_link_that_mixes_no_families_stays_with_boosting(fitted, told):
-    model, X, y = fitted
-    settings = resolve(list_parameters(PILBoostClassifier()), seed=0)
-    for link, families in ((None, "boosted"), (object.__new__(LogitLink), settings.families)):
-        double = SimpleNamespace(model_=SimpleNamespace(choice=model.choice_, link=link))
-        training._train(double, settings, X, y, np.ones(80), SourceColumns())
-        assert told[-1].settings.families == families
-    assert settings.families != "boosted"
 
 
 def test_directions_by_the_names_of_columns_hold_for_rows_without_names(told):
