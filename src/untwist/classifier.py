@@ -6,24 +6,41 @@ import warnings
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
+from sklearn.utils import get_tags
 
+from untwist.any_model.fitting import fit_any_model
 from untwist.automatic.reviews import fit_with_review
 from untwist.automatic.search import Search
 from untwist.automatic.sources import fit_by_source
 from untwist.blas import use_one_blas_thread
 from untwist.data.encoding import AcceptedTables
 from untwist.data.reviews import ReviewedRows, read_review
+from untwist.fit_arguments import SourceColumns
 from untwist.fitting import Fit
 from untwist.model import FittedModel
 from untwist.predicting import ModelPredictions, expose, require
 from untwist.progress import show_progress
-from untwist.settings import choose_recipe_engine, resolve_recipe
-from untwist.training_data import SourceColumns, TrainingData
+from untwist.settings import RECIPE_DEFAULTS, choose_recipe_engine, resolve_recipe
+from untwist.training_data import TrainingData
 
 __all__ = ["UntwistClassifier"]
 
+#: The settings that an estimator of one's own does not have.
+OF_THE_RECIPE = (
+    "class_weight",
+    "categorical_features",
+    "monotonic_cst",
+    "interaction_cst",
+    "engine",
+    "device",
+    "callbacks",
+)
+
 #: Why `oof_proba_` may be missing.
 NO_OUT_OF_FOLD = "not every training row has been judged by a model that has not seen it: Ctrl-C came before"
+
+#: Why `choice_` may be missing.
+NO_CHOICE = "an estimator was given, so that nothing was left to choose"
 
 #: Why `sources_` may be missing.
 NO_SOURCES = "fit was not told the sources of the labels, or Ctrl-C came before they were judged"
@@ -53,6 +70,12 @@ class UntwistClassifier(ModelPredictions):
 
     Parameters
     ----------
+    estimator : classifier with `predict_proba`, or None, default None
+        What judges and predicts. None is the recipe of untwist: boosted and randomised trees (see Notes). Or any
+        classifier of scikit-learn's kind: a forest, CatBoost, a Pipeline, a network. Clones of it are fitted by folds,
+        and their mean posterior is corrected by the noise. One within `FrozenEstimator`, fitted to other rows before,
+        is not fitted again. The settings from `class_weight` to `callbacks` are for the recipe: give an estimator its
+        own.
     noise : "auto", None, (float, float) or array-like of shape (n_classes, n_classes), default "auto"
         "auto" estimates the noise. None believes every label. If you know it, give the share of the first class that
         bears the label of the second, and the share of the second that bears that of the first; or the transition
@@ -91,8 +114,9 @@ class UntwistClassifier(ModelPredictions):
 
     Attributes
     ----------
-    model_ : FittedModel
-        All that the fit left behind (`untwist.model`); the other attributes are views of it.
+    model_ : FittedModel or ClonesModel
+        All that the fit left behind (`untwist.model`, or with an estimator `untwist.any_model`); the other attributes
+        are views of it.
     classes_, n_classes_ : array, int
         The labels and their number; of two, the second is the positive class.
     noise_ : NoiseModel or None
@@ -141,6 +165,7 @@ class UntwistClassifier(ModelPredictions):
 
     def __init__(
         self,
+        estimator: Any = None,
         *,
         noise: Any = "auto",
         cv: Any = None,
@@ -155,6 +180,7 @@ class UntwistClassifier(ModelPredictions):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        self.estimator = estimator
         self.noise = noise
         self.cv = cv
         self.class_weight = class_weight
@@ -222,13 +248,22 @@ class UntwistClassifier(ModelPredictions):
         self
         """
         settings = resolve_recipe(self.get_params(deep=False))
+        columns = SourceColumns(source, item, groups)
+        if self.estimator is not None:
+            self._refuse_settings_of_the_recipe()
+            with show_progress(settings.verbose > 0):
+                model = fit_any_model(self.estimator, settings, X, y, sample_weight, columns, reviewed)
+            if model.has_twins:
+                warnings.warn(model.describe_twins(), UserWarning, stacklevel=2)
+            self.model_ = model
+            return self
         review = None if reviewed is None else read_review(reviewed, X, y)
         data = TrainingData.collect(
             settings,
             X,
             y if review is None else review.given,
             sample_weight,
-            sources=SourceColumns(source, item, groups),
+            sources=columns,
             has_review=review is not None,
             estimator=self,
         )
@@ -243,11 +278,29 @@ class UntwistClassifier(ModelPredictions):
             raise fit.interrupt
         return self
 
+    def _refuse_settings_of_the_recipe(self) -> None:
+        """Raise an error for a setting of the recipe that was given beside an estimator."""
+        for name in OF_THE_RECIPE:
+            value, default = getattr(self, name), RECIPE_DEFAULTS[name]
+            if value is not default and not (isinstance(value, str) and value == default):
+                raise ValueError(
+                    f"{name} is for the recipe of untwist and must be {default!r} with an estimator, which has "
+                    f"settings of its own, got {value!r:.100}"
+                )
+
     # ---- what was learned ----
 
-    choice_ = expose(lambda model: require(model.choice, "nothing was left to choose from the data"))
+    choice_ = expose(
+        lambda model: require(getattr(model, "choice", None), "an estimator was given: nothing was chosen")
+    )
     oof_proba_ = expose(lambda model: require(model.out_of_fold_posterior(), NO_OUT_OF_FOLD))
     sources_ = expose(_find_sources)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.estimator is not None:
+            tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
 
     def _find_accepted_tables(self) -> AcceptedTables:
         try:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
@@ -16,26 +15,15 @@ from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, iterate_row_blocks
 from untwist.data.batches import Encoded
 from untwist.data.encoding import TableEncoder
-from untwist.data.labels import encode_labels, list_positive_classes
-from untwist.data.sources import UNKNOWN, look_up_sources
-from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG, Twins
+from untwist.data.labels import list_positive_classes
 from untwist.display import write_fragment, write_table
-from untwist.noise.estimate import NoiseEstimate
-from untwist.noise.model import NoiseModel
-from untwist.noise.paper import MenonEstimate
-from untwist.noise.posterior import Posterior, find_posterior_floor
-from untwist.noise.sources import NoiseBySource
-from untwist.out_of_fold import OutOfFold
+from untwist.label_model import LabelModel
 from untwist.text import for_page
-from untwist.theory.links import Link
 from untwist.theory.several_classes import SoftmaxLink
 
 __all__ = ["GIVEN_SCORES", "Candidate", "Choice", "FittedModel", "Mixture"]
 
 IMPORTANCES = ("paper", "gain", "splits")
-
-#: What is said of the noise where nothing was estimated.
-NO_NOISE = "not estimated: probabilities are those of the labels as they are"
 
 #: What `FittedModel.init` says where `fit` was given `init_score`.
 GIVEN_SCORES = "init_score"
@@ -150,76 +138,44 @@ class Choice:
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class FittedModel:
-    """A fitted model.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedModel(LabelModel):
+    """What a fit of ours leaves behind: trees, or weak learners of another kind.
 
     Parameters
     ----------
-    classes : array
-        The labels; of two, the second is the positive class.
     encoder : TableEncoder
         The columns of the training table, and how another one becomes numbers like it.
     ensembles : tuple of Ensemble
-        One for two classes, and one for classes that were boosted together; else one per class against the rest.
-    link : Link or SoftmaxLink
-        What the scores were boosted with; a SoftmaxLink where classes were boosted together.
+        One for two classes, and one for classes that were boosted together; else one per class against the rest. `link`
+        is a SoftmaxLink where classes were boosted together.
     alpha : float
         The alpha that was used.
     step_size : float
         The step size or learning rate that was used.
-    class_weights : array
-        What rows of each class were multiplied by.
     seed : int
         What all random choices of the fit followed from.
-    n_rows : int
-        Training rows, those held out for validation included.
-    n_effective_rows : float
-        The number of rows that trained or their total weight, whichever is larger.
     choice : Choice or None
         What was tried and chosen; None where nothing was left open.
-    noise : NoiseModel or None
-        What is believed of the noise; None where nothing was estimated or given.
-    untwists : bool
-        Whether posteriors are corrected by that noise.
-    menon : MenonEstimate or None
-        What alpha follows from, where the paper's estimate says it.
     validation_rows, validation_shares : arrays
         The training rows that `fit` held out for validation, and the share of each one's weight.
-    out_of_fold : OutOfFold or None
-        What models said of rows that they had not seen; None where nothing was chosen by folds.
-    sources : NoiseBySource or None
-        How noisy the labels of each source are; None where `fit` was given no sources.
     curves : dict
         What was measured after each round besides log-loss and error of the validation rows. Files leave it out.
     init : "prior", "zero", "init_score" or None
         Where boosting began, with settings that were given: "init_score" is at scores that `fit` was given. None where
         that is not known.
-    has_twins : bool
-        Whether so many training rows nearly repeat rows of other folds that the folds may have remembered labels.
     """
 
-    classes: NDArray[Any]
     encoder: TableEncoder
     ensembles: tuple[Ensemble, ...]
-    link: Link | SoftmaxLink
     alpha: float
     step_size: float
-    class_weights: Array
     seed: int
-    n_rows: int
-    n_effective_rows: float
     choice: Choice | None = None
-    noise: NoiseModel | None = None
-    untwists: bool = False
-    menon: MenonEstimate | None = None
     validation_rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     validation_shares: Array = field(default_factory=lambda: np.zeros(0))
-    out_of_fold: OutOfFold | None = None
-    sources: NoiseBySource | None = None
     curves: dict[str, dict[str, Any]] = field(default_factory=dict)
     init: str | None = None
-    has_twins: bool = False
 
     def __repr__(self) -> str:
         table = f"{self.n_rows} rows, {self.encoder.n_features} columns, {len(self.classes)} classes"
@@ -228,61 +184,10 @@ class FittedModel:
             noise = f"; {self.unreliable_words or self.estimate}"
         return f"FittedModel({table}, alpha {self.alpha:g}, {self.n_rounds} rounds{noise})"
 
-    @property
-    def estimate(self) -> NoiseEstimate | None:
-        """How noisy the labels are, by whatever has estimated it."""
-        return self.menon if self.noise is None else self.noise
-
-    @property
-    def has_wrong_labels(self) -> bool:
-        """Whether wrong labels were found: among all labels, or as those of a source that stands out."""
-        stands_out = self.sources is not None and bool(self.sources.stands_out.any())
-        return stands_out or (self.estimate is not None and bool(self.estimate.found))
-
-    @property
-    def unreliable_words(self) -> str:
-        """What is said in place of rates that near twins make too low; empty where rates can be told."""
-        if not self.has_twins or (self.untwists and self.noise is not None and self.noise.is_given):
-            return ""
-        return SOME_WRONG if self.has_wrong_labels else NOTHING_KNOWN
-
-    @property
-    def reliable_noise(self) -> NoiseEstimate | None:
-        """How noisy the labels are; None where nothing was estimated, or where the estimate cannot be relied on.
-
-        Where near twins make rates too low, no higher rate is excluded.
-        """
-        if self.estimate is None or not self.unreliable_words:
-            return self.estimate
-        return self.estimate.drop_upper_limits() if self.estimate.found else None
-
-    @property
-    def reliable_sources(self) -> NoiseBySource | None:
-        """How noisy the labels of each source are; None where `fit` was given no sources, or where nothing can be told.
-
-        Where near twins make shares too low, no higher share is excluded.
-        """
-        if self.sources is None or not self.unreliable_words:
-            return self.sources
-        return self.sources.drop_upper_limits() if self.has_wrong_labels else None
-
     def write_html_parts(self) -> list[str]:
         """Write what was chosen and how noisy the labels are as fragments of HTML, as far as either is known."""
-        parts = [] if self.choice is None else [self.choice.write_html()]
-        if self.estimate is not None:
-            words = self.unreliable_words
-            parts.append(write_fragment("Noise", words) if words else self.estimate.write_html(self.classes))
-        elif self.choice is not None:
-            parts.append(write_fragment("Noise", NO_NOISE))
-        return parts
-
-    def describe_sources(self) -> str:
-        """Say in words which sources are noisier than the others; empty where `fit` was given no sources."""
-        if self.sources is None:
-            return ""
-        if self.reliable_sources is None:
-            return f"which of {len(self.sources.names):,} are noisier than the others cannot be told either"
-        return self.reliable_sources.describe()
+        chosen = [] if self.choice is None else [self.choice.write_html()]
+        return [*chosen, *super().write_html_parts()] if chosen or self.estimate is not None else []
 
     # ---- what it is made of ----
 
@@ -312,16 +217,6 @@ class FittedModel:
         if not forests:
             raise ValueError('model must be one of the compiled engine: without estimator, loss or engine="reference"')
         return forests
-
-    @cached_property
-    def posterior(self) -> Posterior:
-        """How scores become posteriors."""
-        floor = find_posterior_floor(self.n_effective_rows)
-        return Posterior(self.link, floor, self.class_weights, self.noise if self.untwists else None)
-
-    def encode_labels(self, name: str, y: Any) -> NDArray[np.uint32]:
-        """Return labels as indices of `classes`; `name` is what errors call them."""
-        return encode_labels(name, y, self.classes)
 
     # ---- scores and posteriors ----
 
@@ -378,10 +273,6 @@ class FittedModel:
         values = self.link.margins(scores) if isinstance(self.link, SoftmaxLink) else scores
         return np.asarray(values * _join(signs))
 
-    def choose_labels(self, decision: Array) -> NDArray[Any]:
-        """Return the label that decision values speak for."""
-        return np.asarray(self.classes[self.posterior.choose(decision)])
-
     # ---- what is known of the training ----
 
     def importances(self, kind: str = "paper") -> Array:
@@ -424,70 +315,6 @@ class FittedModel:
             losses = {"log_loss": self.by_class("losses"), "error": self.by_class("errors")}
             curves["validation"] = losses | curves.get("validation", {})
         return curves
-
-    def out_of_fold_posterior(self) -> Array | None:
-        """Return the twisted posterior of every training row by models that have not seen it, if there are such."""
-        if self.out_of_fold is None or self.out_of_fold.context.fingerprint is None:
-            return None
-        posterior = self.out_of_fold.posterior
-        if (self.class_weights == 1).all():
-            return posterior
-        weighted = posterior * np.where(self.class_weights > 0, self.class_weights, 1.0)
-        return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
-
-    def remember_twins(self, twins: Twins) -> FittedModel:
-        """Return the same model, which knows of rows that nearly repeat rows of other folds."""
-        if self.out_of_fold is None:
-            return self
-        return replace(self, out_of_fold=self.out_of_fold.add_context(twins=twins), has_twins=True)
-
-    def unweigh(self, posterior: Array) -> Array:
-        """Return posteriors of labels that class weights have multiplied as they are without them.
-
-        Parameters
-        ----------
-        posterior : array of shape (n_rows, n_classes)
-            Posteriors of every class.
-
-        Returns
-        -------
-        array of shape (n_rows, n_classes)
-        """
-        return self.posterior.unweigh(posterior)
-
-    def find_posterior_of_labels(self, scores: Array) -> Array:
-        """Return the twisted posterior that labels follow, without the weights of classes.
-
-        Parameters
-        ----------
-        scores : array of shape (n_rows, n_columns)
-            Boosted scores: one column for two classes, else one per class.
-
-        Returns
-        -------
-        array of shape (n_rows, n_classes)
-        """
-        return self.posterior.twisted_of_labels(scores[:, 0] if len(self.classes) == 2 else scores)
-
-    def find_source_labels_follow(self, clean: Array, source: Any = None) -> Array:
-        """Return the posterior that labels of given sources follow where the clean one is known.
-
-        Parameters
-        ----------
-        clean : array of shape (n_rows, n_classes)
-            The clean posterior, without the weights of classes.
-        source : array-like of shape (n_rows,) or None
-            Who gives each label; None for a source that nobody knows, which errs as all of them together do.
-
-        Returns
-        -------
-        array of shape (n_rows, n_classes)
-        """
-        if self.sources is None:
-            raise ValueError("source must be None: fit was not told the sources of its labels")
-        unknown = np.full(len(clean), UNKNOWN, dtype=np.intp)
-        index = unknown if source is None else look_up_sources(source, self.sources.names, len(clean))
-        return self.sources.noisy(clean, index)
 
 
 def _join(columns: list[Array]) -> Array:

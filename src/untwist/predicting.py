@@ -11,16 +11,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from untwist.any_model.model import ClonesModel
 from untwist.arguments import Array
 from untwist.data.encoding import AcceptedTables
 from untwist.data.labels import settle_objects
 from untwist.model import FittedModel
 from untwist.theory.twists import alpha_star
 
-__all__ = ["ModelPredictions", "expose", "find_model", "require"]
+__all__ = ["ModelPredictions", "expose", "find_fitted", "find_model", "require"]
+
+#: What a fit leaves behind.
+AnyModel = FittedModel | ClonesModel
 
 
-def expose(find: Callable[[FittedModel], Any]) -> Any:
+def expose(find: Callable[[Any], Any]) -> Any:
     """Return a property of the fitted model; an AttributeError, as scikit-learn expects it, where there is none yet."""
 
     def get(self: ModelPredictions) -> Any:
@@ -47,7 +51,7 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
     Its subclasses fit. Each method reads the model once, as another thread may fit meanwhile.
     """
 
-    model_: FittedModel
+    model_: Any  # A FittedModel, or a ClonesModel where the classifier was given an estimator.
     n_jobs: int | None
     fit: Callable[..., Any]
 
@@ -66,7 +70,7 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
         array
             One label per row.
         """
-        model = find_model(self)
+        model = find_fitted(self)
         return model.choose_labels(self._decide(model, X))
 
     def predict_proba(self, X: Any) -> Array:
@@ -75,7 +79,7 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
         Beyond that, by the rule of succession, n rows cannot justify any probability. n is the number of training rows
         or their total weight, whichever is larger. More than two classes are scaled to sum to one.
         """
-        model = find_model(self)
+        model = find_fitted(self)
         return model.posterior.clean(self._decide(model, X))
 
     def predict_log_proba(self, X: Any) -> Array:
@@ -84,7 +88,7 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
 
     def predict_proba_twisted(self, X: Any) -> Array:
         """Return the posterior of every class as the twisted training labels follow it, within the same limits."""
-        model = find_model(self)
+        model = find_fitted(self)
         return model.posterior.twisted(self._score(model, X))
 
     def decision_function(self, X: Any) -> Array:
@@ -92,7 +96,7 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
 
         Of two classes it is positive where `predict` says classes_[1]; of more the largest speaks for its class.
         """
-        return self._decide(find_model(self), X)
+        return self._decide(find_fitted(self), X)
 
     def alpha_star(self, X: Any, source: Any = None) -> Array:
         """Return the paper's pointwise alpha*(x), which undoes the noise of each row's label. Two classes only.
@@ -113,7 +117,7 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
         array
             One alpha per row.
         """
-        model = find_model(self)
+        model = find_fitted(self)
         if len(model.classes) != 2:
             raise ValueError(f"alpha_star is for two classes, got a model of {len(model.classes)}")
         scores = self._score(model, X)
@@ -132,10 +136,10 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
         """
         return float(super().score(X, settle_objects(y), sample_weight))
 
-    def _score(self, model: FittedModel, X: Any, rounds: tuple[int, int] | None = None) -> Array:
+    def _score(self, model: AnyModel, X: Any, rounds: Any = None) -> Array:
         return model.scores(model.encoder.encode(X, self), self.n_jobs, rounds)
 
-    def _decide(self, model: FittedModel, X: Any, rounds: tuple[int, int] | None = None) -> Array:
+    def _decide(self, model: AnyModel, X: Any, rounds: Any = None) -> Array:
         return model.posterior.decision(self._score(model, X, rounds))
 
     # ---- what was learned ----
@@ -155,7 +159,7 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
         kind : "paper", "gain" or "splits"
             The paper's (`feature_importances_`), the gain of all splits of a column, or their number.
         """
-        return find_model(self).importances(kind)
+        return find_fitted(self).importances(kind)
 
     def _repr_html_inner(self) -> str:
         """Return scikit-learn's diagram with what the fit has found, for notebooks."""
@@ -186,8 +190,15 @@ class ModelPredictions(ClassifierMixin, BaseEstimator):
         return AcceptedTables()
 
 
+def find_fitted(classifier: ModelPredictions) -> FittedModel | ClonesModel:
+    """Return what the fit of a classifier left behind; scikit-learn's error where there was none."""
+    if "model_" not in vars(classifier):  # This takes a single row no time, other than scikit-learn's own check.
+        check_is_fitted(classifier, "model_")
+    return classifier.model_  # type: ignore[no-any-return]
+
+
 def find_model(model: Any) -> FittedModel:
-    """Return the fitted model behind a classifier, or the model itself; a ValueError for anything else."""
+    """Return the trees behind a classifier, or the model itself; a ValueError for anything else."""
     if isinstance(model, FittedModel):
         return model
     if not isinstance(model, ModelPredictions):
@@ -195,6 +206,7 @@ def find_model(model: Any) -> FittedModel:
             f"model must be an UntwistClassifier or a PILBoostClassifier (of a pipeline the last step), got "
             f"{model!r:.100}"
         )
-    if "model_" not in vars(model):  # This takes a single row no time, other than scikit-learn's own check.
-        check_is_fitted(model, "model_")
-    return model.model_
+    found = find_fitted(model)
+    if isinstance(found, ClonesModel):
+        raise ValueError(f"model must be made of untwist's own trees, got one around an estimator: {found.clones!r}")
+    return found

@@ -36,7 +36,15 @@ from untwist.noise.model import check_matrix
 from untwist.theory.links import LINKS, ClippedLink, Link, default_step_size
 from untwist.theory.losses import AlphaLoss, Loss, is_alpha_loss
 
-__all__ = ["N_FOLDS", "Settings", "choose_engine", "choose_recipe_engine", "resolve_paper", "resolve_recipe"]
+__all__ = [
+    "N_FOLDS",
+    "RECIPE_DEFAULTS",
+    "Settings",
+    "choose_engine",
+    "choose_recipe_engine",
+    "resolve_paper",
+    "resolve_recipe",
+]
 
 #: The alphas, depths and learning rates that the recipe tries.
 ALPHAS = (1.0, 2.0)
@@ -69,6 +77,22 @@ PATIENCE = 10
 
 #: The share of every class that early stopping holds out where no validation rows are given.
 VALIDATION_FRACTION = 0.1
+
+#: What `UntwistClassifier` leaves to its own recipe where nothing is said.
+RECIPE_DEFAULTS: dict[str, Any] = {
+    "noise": "auto",
+    "cv": None,
+    "class_weight": None,
+    "categorical_features": "auto",
+    "monotonic_cst": None,
+    "interaction_cst": None,
+    "engine": "auto",
+    "device": "cpu",
+    "callbacks": None,
+    "n_jobs": None,
+    "random_state": None,
+    "verbose": 0,
+}
 
 #: Parameters that some engines do not know, with their defaults: such an engine refuses any other value.
 ENGINE_SPECIFIC_DEFAULTS: dict[str, Any] = {

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
-from untwist.audit.rows import AuditedRows, read_rows
+from untwist.any_model.rows import JudgedRows, read_rows
 from untwist.batches import Batches
-from untwist.training_data import SourceColumns
+from untwist.fit_arguments import SourceColumns
 
 TEXTS = [f"text {one // 2}" for one in range(40)]  # Every text is there twice.
 LABELS = np.array(["no", "yes"])[np.arange(40) // 2 % 2]
@@ -91,7 +91,7 @@ def test_folds_of_ones_own_judge_what_they_set_aside():
         with pytest.raises(ValueError, match=name):
             read_rows(TEXTS, LABELS, None, told, 0, TimeSeriesSplit(3), has_review)
     own = SimpleNamespace(judged=np.array([True, False]))
-    part = AuditedRows(None, None, None, None, None, None, own_folds=own)
+    part = JudgedRows(None, None, None, None, None, None, own_folds=own)
     assert part.judged.tolist() == [True, False]
 
 

@@ -11,7 +11,8 @@ from untwist import UntwistClassifier
 from untwist.automatic import sources as by_source
 from untwist.automatic.sources import differ_much, fit_by_source, judge_sources, weigh_by_reliability
 from untwist.data.sources import LabelSources
-from untwist.training_data import SourceColumns, TrainingData
+from untwist.fit_arguments import SourceColumns
+from untwist.training_data import TrainingData
 
 pytestmark = pytest.mark.usefixtures("few_components")
 SETTINGS = {"random_state": 0, "n_jobs": 1}
@@ -199,7 +200,7 @@ def test_ctrl_c_in_the_second_fit_keeps_the_first():
     plain = make_classifier(**SETTINGS).fit(X, y)
     np.testing.assert_array_equal(model.forest_.value, plain.forest_.value)
     assert model.sources_.stands_out.any()
-    assert model.model_.untwisting is model.sources_.untwisting
+    assert model.model_.posterior.noise is model.sources_.untwisting
 
 
 def test_ctrl_c_in_the_search_leaves_a_model_as_ever():

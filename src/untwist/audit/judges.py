@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from untwist.any_model.model import ClonesModel
+from untwist.any_model.rows import JudgedRows, read_rows
 from untwist.arguments import Array
 from untwist.audit.posteriors import read_posteriors
-from untwist.audit.rows import AuditedRows, read_rows
 from untwist.audit.seen_labels import compare_with_quick_model, find_sign_of_seen_labels
 from untwist.classifier import UntwistClassifier
 from untwist.crossing import cross_fit_clones, name_estimator
@@ -26,13 +27,13 @@ from untwist.data.labels import encode_labels
 from untwist.data.sources import read_names
 from untwist.data.tables import allow_taking_rows, compute_fingerprint
 from untwist.data.targets import know_rows
+from untwist.fit_arguments import SourceColumns
 from untwist.noise.calibration import calibrate
 from untwist.noise.model import NoiseModel
 from untwist.noise.out_of_fold import estimate_noise_of, estimate_noise_of_reviewed, estimate_noise_of_sources
 from untwist.noise.sources import NoiseBySource
 from untwist.out_of_fold import OutOfFold
 from untwist.sums import average
-from untwist.training_data import SourceColumns
 
 __all__ = ["Judges", "ask_clones", "ask_fitted_model", "fit_own_model", "judges_by_own_folds", "read_judges"]
 
@@ -154,7 +155,11 @@ def ask_fitted_model(model: UntwistClassifier, X: Any, y: Any, columns: SourceCo
     _check_sources(unseen, columns.source, columns.item)
     _check_groups(unseen, columns.groups)
     noise = estimate_noise_of(unseen) if fitted.noise is None else fitted.noise
-    return Judges(unseen.average_by_item(), noise, fitted.sources, fitted.encoder, model)
+    judged = unseen.average_by_item()
+    if isinstance(fitted, ClonesModel):
+        name = f"{name_estimator(model.estimator)}, fitted out of fold"
+        return Judges(judged, noise, fitted.sources, fitted.encoder.by_index, name=name)
+    return Judges(judged, noise, fitted.sources, fitted.encoder, model)
 
 
 def _check_rows(model: UntwistClassifier, unseen: OutOfFold, X: Any, y: Any) -> None:
@@ -271,7 +276,7 @@ def read_judges(
     return replace(_let_judge(unseen, rows, "posteriors that were given"), in_sample_reason=reason)
 
 
-def _let_judge(unseen: OutOfFold, rows: AuditedRows, name: str) -> Judges:
+def _let_judge(unseen: OutOfFold, rows: JudgedRows, name: str) -> Judges:
     """Return judges whose posteriors are brought to what the labels say of them, which shows how noisy these are."""
     unseen = unseen.average_by_item()
     part = np.flatnonzero(unseen.judged)
@@ -284,7 +289,7 @@ def _let_judge(unseen: OutOfFold, rows: AuditedRows, name: str) -> Judges:
     return Judges(unseen, noise, by_source, rows.encoder, name=name)
 
 
-def _find_seen_labels(raw: Array, X: Any, rows: AuditedRows, n_jobs: int | None, random_state: Any) -> str:
+def _find_seen_labels(raw: Array, X: Any, rows: JudgedRows, n_jobs: int | None, random_state: Any) -> str:
     """Return why given posteriors look as if they had seen the labels, with a warning; nothing where they do not."""
     if rows.encoder is None:
         reason = find_sign_of_seen_labels(raw, rows.labels, rows.weight)
@@ -300,7 +305,7 @@ def _find_seen_labels(raw: Array, X: Any, rows: AuditedRows, n_jobs: int | None,
     return reason
 
 
-def _warn_of_contradiction(raw: Array, rows: AuditedRows) -> None:
+def _warn_of_contradiction(raw: Array, rows: JudgedRows) -> None:
     """Warn of posteriors that speak against most labels: their columns may be in another order than the classes."""
     n_classes = raw.shape[1]
     of_label = average(raw[np.arange(len(raw)), rows.labels], rows.weight)

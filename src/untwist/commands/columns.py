@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.audit.issues.columns import measure_leak
-from untwist.classifier import UntwistClassifier
 from untwist.commands.names import find_names_in_file
 from untwist.commands.row_names import describe_place, find_objection
 from untwist.commands.sheets import import_pandas
@@ -35,6 +34,7 @@ from untwist.data.cells import (
     to_days,
 )
 from untwist.data.targets import doubt_classes
+from untwist.predicting import ModelPredictions
 from untwist.text import clip
 
 __all__ = [
@@ -116,6 +116,8 @@ class Hints:
     takes_infinite: bool = False
 
 
+#: Leaks are looked for in this many rows, at most: enough to tell 99 % from less.
+MOST_DRAWN = 20_000
 #: Nobody has said anything.
 NO_HINTS = Hints()
 #: How texts are read that can be read in one way only.
@@ -691,12 +693,12 @@ def _read_dates(column: Any, reading: Reading = PLAIN_DATES) -> Any:
     return pandas.Series(dates, index=column.index, name=column.name)
 
 
-def remember_readings(model: UntwistClassifier, readings: dict[str, Reading], kinds: dict[str, str]) -> None:
+def remember_readings(model: ModelPredictions, readings: dict[str, Reading], kinds: dict[str, str]) -> None:
     """Store with a model how texts were read in training, and what numbers were, so that new rows are read alike.
 
     Parameters
     ----------
-    model : UntwistClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A fitted classifier.
     readings : dict of str to Reading
         By the name of a column how its texts become numbers.
@@ -718,22 +720,20 @@ def remember_readings(model: UntwistClassifier, readings: dict[str, Reading], ki
     model.model_ = replace(model.model_, encoder=replace(encoder, schema=schema))
 
 
-def draw_sample(y: NDArray[Any], most: int = 20_000) -> NDArray[np.intp]:
+def draw_sample(y: NDArray[Any]) -> NDArray[np.intp]:
     """Draw some rows at random, the same ones every time.
 
     Parameters
     ----------
     y : array
         The labels of all rows.
-    most : int
-        Rows to draw, at most.
 
     Returns
     -------
     array of int
         Their positions.
     """
-    return np.random.default_rng(0).permutation(len(y))[:most]
+    return np.random.default_rng(0).permutation(len(y))[:MOST_DRAWN]
 
 
 def find_leaks(X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> list[str]:
@@ -768,7 +768,7 @@ def find_leaks(X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> list[str]:
 
 def conform(
     frame: Any,
-    model: UntwistClassifier,
+    model: ModelPredictions,
     hints: Hints = NO_HINTS,
     name_row: Callable[[int], str] = "row {}".format,
 ) -> tuple[Any, list[str]]:
@@ -778,7 +778,7 @@ def conform(
     ----------
     frame : pandas.DataFrame
         The rows as a file has them.
-    model : UntwistClassifier
+    model : UntwistClassifier or PILBoostClassifier
         The fitted classifier.
     hints, name_row
         As for `prepare`; of the hints it matters what becomes of infinite numbers.
@@ -804,7 +804,7 @@ def ignore_strangers() -> Iterator[None]:
 
 
 def _guess_reading(head: Any, column_of: Callable[[str], Any]) -> Reading:
-    """How the texts of a column are read by a model that remembers nothing of them: an older one may have had dates."""
+    """How the texts of a column are read that held plain numbers when the model was fitted: dates are told apart."""
     pandas = import_pandas()
     if pandas.api.types.is_numeric_dtype(head):
         return Reading()
@@ -854,7 +854,7 @@ class NewRows:
 
     Parameters
     ----------
-    model : UntwistClassifier
+    model : UntwistClassifier or PILBoostClassifier
         The fitted classifier.
     head : pandas.DataFrame
         Some of the rows, or none: it has the names and types of their columns.
@@ -866,14 +866,14 @@ class NewRows:
 
     def __init__(
         self,
-        model: UntwistClassifier,
+        model: ModelPredictions,
         head: Any,
         column_of: Callable[[str], Any],
         hints: Hints = NO_HINTS,
         name_row: Callable[[int], str] = "row {}".format,
     ) -> None:
         self._names_in_model = [str(name) for name in model.model_.encoder.feature_labels]
-        # Models of version 0.2 have no name either for a column that has none in the file.
+        # A model that was fitted in Python may have a column without a name, as the file has.
         given = dict(zip(find_names_in_file(list(head.columns)), head.columns, strict=True))
         self.names = [given.get(one, one) if one == "" else one for one in self._names_in_model]
         if missing := [name for name in self.names if name not in head.columns]:

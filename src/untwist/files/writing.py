@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from untwist.any_model.model import ClonesModel
 from untwist.boosting.ensemble import Ensemble
 from untwist.classifier import UntwistClassifier
 from untwist.data.encoding import TableEncoder
@@ -77,6 +78,10 @@ def dumps(model: ModelPredictions) -> bytes:
         )
     check_is_fitted(model, "model_")
     fitted = model.model_  # Another thread may fit the classifier meanwhile.
+    if isinstance(fitted, ClonesModel):
+        raise ValueError(
+            f"only trees of untwist can be written to a model file, got {fitted.clones!r}: pickle the classifier"
+        )
     if any(ensemble.forest is None for ensemble in fitted.ensembles):
         raise ValueError("only forests can be written to a file: this model has weak learners of another kind")
     _refuse_large(fitted)

@@ -8,6 +8,8 @@ no corner of the posteriors, which is what noise shows in; an isotonic fit does 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -17,7 +19,7 @@ from untwist.arguments import Array
 from untwist.noise.posterior import find_posterior_floor
 from untwist.sums import add_up
 
-__all__ = ["calibrate"]
+__all__ = ["Calibration", "calibrate", "find_calibration"]
 
 #: The prior standard deviation of the logarithm of the slope, around 0.
 SLOPE_SPREAD = 0.7
@@ -29,8 +31,48 @@ POWERS_OF_FLOOR = (1, 2, 4)
 LEAST_GAIN = 1.0
 
 
-def calibrate(posterior: Array, labels: NDArray[np.intp], weight: Array) -> Array:
-    """Return posteriors that say how often each label is borne.
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What takes the posteriors of a model to what the labels say of them.
+
+    Parameters
+    ----------
+    floor : float
+        No calibrated probability is nearer to 0 than this.
+    least : float
+        What a probability below it counts as.
+    slope : float
+        What logarithms are multiplied by: the inverse of a temperature.
+    offsets : array or None
+        What is added to the logarithm of each class; None where posteriors stay as they are.
+    """
+
+    floor: float
+    least: float
+    slope: float = 1.0
+    offsets: Array | None = None
+
+    def apply(self, posterior: Array) -> Array:
+        """Return calibrated posteriors of some rows, those that were calibrated by or others.
+
+        Parameters
+        ----------
+        posterior : array of shape (n_rows, n_classes)
+            Posteriors of the same model.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+            Each row sums to 1.
+        """
+        best = _lift(posterior, self.least)
+        if self.offsets is not None:
+            best = np.exp(log_softmax(self.slope * np.log(best) + self.offsets, axis=1))
+        return _lift(best, self.floor)
+
+
+def find_calibration(posterior: Array, labels: NDArray[np.intp], weight: Array) -> Calibration:
+    """Find what brings posteriors to how often each label is borne.
 
     The logarithms are multiplied by one slope (the inverse of a temperature) and shifted by an offset for each class,
     whichever makes the labels likeliest, with a prior for those of a model that needs no calibration. Where that gains
@@ -48,8 +90,8 @@ def calibrate(posterior: Array, labels: NDArray[np.intp], weight: Array) -> Arra
 
     Returns
     -------
-    array of shape (n_rows, n_classes)
-        It does not depend on the order of the rows. None is nearer to 0 than so many rows can tell.
+    Calibration
+        It does not depend on the order of the rows.
 
     Examples
     --------
@@ -72,20 +114,34 @@ def calibrate(posterior: Array, labels: NDArray[np.intp], weight: Array) -> Arra
     mass = weight[order] * (len(order) / total)
     floor = find_posterior_floor(max(float(len(order)), total))
     plain = _lift(posterior, floor)
-    best = plain
+    best = Calibration(floor, floor)
     # Offsets that all rise by the same change nothing, so that as many numbers are chosen as there are classes.
     least_cost = (
         _find_cost(np.zeros(1 + n_classes), np.log(plain[order]), labels[order], mass)[0] - n_classes * LEAST_GAIN
     )
     for power in POWERS_OF_FLOOR:
-        logs = np.log(_lift(posterior, floor**power))
-        found = minimize(
-            _find_cost, np.zeros(1 + n_classes), (logs[order], labels[order], mass), jac=True, method="L-BFGS-B"
-        )
+        least = floor**power
+        logs = np.log(_lift(posterior[order], least))
+        found = minimize(_find_cost, np.zeros(1 + n_classes), (logs, labels[order], mass), jac=True, method="L-BFGS-B")
         if found.fun < least_cost:
             least_cost = found.fun
-            best = np.exp(log_softmax(np.exp(found.x[0]) * logs + found.x[1:], axis=1))
-    return _lift(best, floor)
+            best = Calibration(floor, least, float(np.exp(found.x[0])), found.x[1:])
+    return best
+
+
+def calibrate(posterior: Array, labels: NDArray[np.intp], weight: Array) -> Array:
+    """Return posteriors that say how often each label is borne, by the calibration that these labels show.
+
+    Parameters
+    ----------
+    posterior, labels, weight : arrays
+        As for `find_calibration`.
+
+    Returns
+    -------
+    array of shape (n_rows, n_classes)
+    """
+    return find_calibration(posterior, labels, weight).apply(posterior)
 
 
 def _lift(posterior: Array, floor: float) -> Array:

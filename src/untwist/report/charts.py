@@ -345,8 +345,6 @@ def draw_intervals(
     *,
     x_words: str,
     band: Interval | None = None,
-    start: float = 0.0,
-    name_width: int = NAME_WIDTH,
 ) -> str:
     """Draw a share with its interval for each name.
 
@@ -360,23 +358,19 @@ def draw_intervals(
         What the shares are.
     band : Interval, optional
         A share whose interval is shaded.
-    start : float
-        The share at the left end.
-    name_width : int
-        Columns of text that a name takes at most.
 
     Returns
     -------
     str
         SVG.
     """
-    left = 18 + 8 * max(len(clip(name, name_width)) for name, _ in rows)
+    left = 18 + 8 * max(len(clip(name, NAME_WIDTH)) for name, _ in rows)
     line = 27
     top = 8
     limits = [high for _, (_, _, high) in rows] + ([] if band is None else [band[2]])
-    most = max(*limits, start + 0.01) * 1.04
+    most = max(*limits, 0.01) * 1.04
     height = top + line * len(rows) + 40
-    frame = Frame((start, min(1.0, most)), (0.0, 1.0), height, left, top, 52, 36)
+    frame = Frame((0.0, min(1.0, most)), (0.0, 1.0), height, left, top, 52, 36)
     base = height - frame.bottom
     parts = []
     if band is not None:
@@ -389,12 +383,12 @@ def draw_intervals(
         parts.append(f'<text class=tick x="{x:.1f}" y="{base + 17}" text-anchor="middle">{format_share(value)}</text>')
     for i, (name, (rate, lowest, highest)) in enumerate(rows):
         y = top + line * (i + 0.5)
-        ends = f"M{frame.place_x(max(lowest, start)):.1f} {y:.1f}H{frame.place_x(min(highest, frame.x[1])):.1f}"
+        ends = f"M{frame.place_x(lowest):.1f} {y:.1f}H{frame.place_x(min(highest, frame.x[1])):.1f}"
         parts.append(
-            f'<text class=name x="{left - 10}" y="{y + 4:.1f}" text-anchor="end">{for_page(name, name_width)}</text>'
+            f'<text class=name x="{left - 10}" y="{y + 4:.1f}" text-anchor="end">{for_page(name, NAME_WIDTH)}</text>'
         )
         parts.append(f'<path class="whisker noisy" d="{ends}"/>')
-        parts.append(f'<circle class="dot noisy" cx="{frame.place_x(max(rate, start)):.1f}" cy="{y:.1f}" r="4.5"/>')
+        parts.append(f'<circle class="dot noisy" cx="{frame.place_x(rate):.1f}" cy="{y:.1f}" r="4.5"/>')
         parts.append(f'<text class=note x="{WIDTH}" y="{y + 4:.1f}" text-anchor="end">{rate:.1%}</text>')
     parts.append(f'<text class=axis x="{WIDTH}" y="{height - 3}" text-anchor="end">{x_words}</text>')
     return write_svg(height, words, *parts)

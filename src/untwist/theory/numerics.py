@@ -117,7 +117,7 @@ def bisect(rising: Callable[[Array], Array], low: Array, high: Array) -> Array:
     return 0.5 * (low + high)
 
 
-def _make_double_exponential(step: float = 1.0 / 16.0, reach: float = 3.6) -> tuple[Array, Array]:
+def _make_double_exponential(step: float, reach: float) -> tuple[Array, Array]:
     """Return the nodes and weights of the double-exponential quadrature over [0, 1]."""
     t = np.arange(-reach, reach + step / 2, step)
     half = 0.5 * np.pi * np.sinh(t)
@@ -125,7 +125,7 @@ def _make_double_exponential(step: float = 1.0 / 16.0, reach: float = 3.6) -> tu
     return nodes, step * np.pi * np.cosh(t) * expit(2.0 * half) * expit(-2.0 * half)
 
 
-_NODES, _NODE_WEIGHTS = _make_double_exponential()
+_NODES, _NODE_WEIGHTS = _make_double_exponential(step=1.0 / 16.0, reach=3.6)
 
 
 def integral_from_zero(function: Function, upper: Array) -> Array:

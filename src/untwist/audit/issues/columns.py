@@ -32,6 +32,9 @@ FAR_AWAY = 1e30
 FEW_ROWS = 5
 FEW_SHARE = 0.001
 
+#: Columns that a sentence names, at most.
+MOST_NAMES = 6
+
 #: A column with fewer rows is not taken for one that names the rows.
 LEAST_ID_ROWS = 50
 #: A column of text names the rows if more than this share of its values are different.
@@ -203,6 +206,6 @@ def find_ids(table: ComparedRows) -> tuple[list[DataIssue], list[int]]:
     return [DataIssue("id_column", np.zeros(0, dtype=np.intp), names, 1.0, words)], found
 
 
-def _list_names(table: ComparedRows, columns: list[int], most: int = 6) -> str:
+def _list_names(table: ComparedRows, columns: list[int]) -> str:
     names = [name_column(table.encoder.feature_labels[column]) for column in columns]
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")

@@ -1,4 +1,4 @@
-"""The rows of an audit by posteriors of other models: labels, weights, sources and folds, with a table or without."""
+"""The rows that models of any kind judge: labels, weights, sources and folds, with a table or without."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
 from untwist.arguments import Array
-from untwist.classifier import UntwistClassifier
 from untwist.data.batches import Batches
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import mix_bits, split_groups_into_folds, split_into_folds, split_items_into_folds
@@ -28,15 +27,16 @@ from untwist.data.reviews import Review, ReviewedRows, read_review
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
 from untwist.data.tables import bring_to_host, refuse_other_objects
 from untwist.data.targets import are_rows_known, refuse_regression_target
+from untwist.fit_arguments import SourceColumns
 from untwist.out_of_fold import RowContext
-from untwist.settings import resolve_recipe
-from untwist.training_data import SourceColumns, TrainingData
+from untwist.settings import RECIPE_DEFAULTS, resolve_recipe
+from untwist.training_data import TrainingData
 
-__all__ = ["AuditedRows", "read_rows"]
+__all__ = ["JudgedRows", "read_rows"]
 
 
 @dataclass(frozen=True, eq=False)
-class AuditedRows:
+class JudgedRows:
     """The rows whose labels are judged.
 
     Parameters
@@ -72,7 +72,7 @@ def read_rows(
     random_state: Any,
     cv: Any = None,
     reviewed: Any = None,
-) -> AuditedRows:
+) -> JudgedRows:
     """Read the rows as `UntwistClassifier.fit` would, and where they are no table, as far as there are any.
 
     Parameters
@@ -92,7 +92,7 @@ def read_rows(
 
     Returns
     -------
-    AuditedRows
+    JudgedRows
     """
     if isinstance(X, Batches):
         raise ValueError("X must be in memory to be judged by posteriors of other models, got Batches: leave it out")
@@ -104,10 +104,11 @@ def read_rows(
     y = y if review is None else review.given
     X = bring_to_host(X)
     if X is not None and _count_dimensions(X) == 2:
-        settings = resolve_recipe(UntwistClassifier(cv=cv, random_state=random_state).get_params())
+        settings = resolve_recipe({**RECIPE_DEFAULTS, "cv": cv, "random_state": random_state})
         has_review = review is not None
         data = TrainingData.collect(settings, X, y, sample_weight, sources=sources, has_review=has_review, boosts=False)
         context = RowContext(
+            fingerprint=data.fingerprint,
             groups=data.groups,
             sources=data.sources,
             reviewed=_encode_review(review, data.classes),
@@ -115,7 +116,7 @@ def read_rows(
             twins=data.find_twins(),
         )
         labels = data.rows.labels.astype(np.intp)
-        return AuditedRows(data.classes, labels, data.rows.weight, data.folds, data.encoder, context)
+        return JudgedRows(data.classes, labels, data.rows.weight, data.folds, data.encoder, context)
     refuse_missing(y)
     given = column_or_1d(settle_objects(bring_to_host(y)))
     classes, numbers = find_classes(given)
@@ -128,7 +129,7 @@ def read_rows(
     weight = scale_weights(weight)
     groups = None if sources.groups is None else read_groups(sources.groups, len(given))
     votes = _read_sources(sources, contents, numbers, weight, groups)
-    settings = resolve_recipe(UntwistClassifier(cv=cv, random_state=random_state).get_params())
+    settings = resolve_recipe({**RECIPE_DEFAULTS, "cv": cv, "random_state": random_state})
     folds = own_folds = None
     if X is None:
         pass  # There are no rows to fit anything to.
@@ -149,7 +150,7 @@ def read_rows(
         folds = split_into_folds(contents, numbers, weight, settings.cv, settings.seed)
     labels = numbers.astype(np.intp)
     context = RowContext(groups=groups, sources=votes, reviewed=_encode_review(review, classes), own_folds=own_folds)
-    return AuditedRows(classes, labels, weight, folds, None, context)
+    return JudgedRows(classes, labels, weight, folds, None, context)
 
 
 def _encode_review(review: Review | None, classes: NDArray[Any]) -> ReviewedRows | None:

@@ -1,0 +1,141 @@
+"""The fit of any classifier to labels some of which are wrong: clones by folds, the noise they show, and what follows.
+
+Nothing is asked of the classifier but `fit` and `predict_proba`. Its clones judge rows that they have not seen; once
+their posteriors are brought to what the labels say of them, these show how noisy labels are. Where a person has looked
+at rows, or where sources differ much, the clones are fitted once more in the same folds: to labels as they should be,
+each weighing what it is worth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from untwist.any_model.model import ClonesModel, PassedRows
+from untwist.any_model.rows import JudgedRows, read_rows
+from untwist.arguments import Array
+from untwist.automatic.sources import differ_much, weigh_by_reliability
+from untwist.crossing import ClonesByFold, cross_fit_clones
+from untwist.data.tables import allow_taking_rows
+from untwist.fit_arguments import SourceColumns
+from untwist.noise.calibration import find_calibration
+from untwist.noise.model import NoiseModel
+from untwist.noise.out_of_fold import estimate_noise_of, estimate_noise_of_reviewed, estimate_noise_of_sources
+from untwist.settings import Settings
+from untwist.sums import add_up
+from untwist.theory.links import LogitLink
+from untwist.theory.losses import AlphaLoss
+from untwist.theory.several_classes import SoftmaxLink
+
+__all__ = ["fit_any_model", "make_model"]
+
+
+def fit_any_model(
+    estimator: Any,
+    settings: Settings,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None,
+    columns: SourceColumns,
+    reviewed: Any = None,
+) -> ClonesModel:
+    """Fit clones of a classifier by folds, estimate the noise, and fit them again where more is known of the labels.
+
+    Parameters
+    ----------
+    estimator : classifier or pipeline
+        It stays as it is.
+    settings : Settings
+        The noise, the folds and the seed.
+    X, y, sample_weight, reviewed
+        As `UntwistClassifier.fit` takes them.
+    columns : SourceColumns
+        Who gave each label, and which rows belong together.
+
+    Returns
+    -------
+    ClonesModel
+    """
+    X = allow_taking_rows(X)
+    rows = read_rows(X, y, sample_weight, columns, settings.seed, settings.cv, reviewed)
+    settings.check_classes(len(rows.classes))
+    assert rows.folds is not None  # There are rows.
+    clones = cross_fit_clones(
+        estimator,
+        X,
+        rows.labels,
+        rows.classes,
+        rows.folds,
+        rows.weight,
+        context=rows.context,
+        n_jobs=settings.n_jobs,
+    )
+    model = judge(make_model(clones, rows), settings)
+    unseen = model.out_of_fold
+    assert unseen is not None
+    context = unseen.context
+    if context.reviewed is not None and model.noise is not None:
+        known = np.flatnonzero(context.reviewed.is_reviewed)
+        right = context.reviewed.labels.astype(np.intp)
+        worth = np.ones(len(right))
+        worth[known] = model.noise.worth(unseen.posterior[known], right[known])
+        model = fit_again(model, settings, right, rows.weight * worth)
+    elif context.sources is not None and model.sources is not None and differ_much(model.sources):
+        reliability = weigh_by_reliability(model.sources, context.sources)
+        model = fit_again(model, settings, rows.labels, rows.weight * reliability, reliability)
+    return replace(model, clones=model.clones.drop_rows(), has_twins=context.twins is not None)
+
+
+def make_model(clones: ClonesByFold, rows: JudgedRows) -> ClonesModel:
+    """Return clones as a model that corrects nothing yet, with posteriors that are as often right as they claim."""
+    unseen = clones.out_of_fold.average_by_item()
+    judged = np.flatnonzero(unseen.judged)
+    calibration = find_calibration(unseen.posterior[judged], unseen.labels[judged], unseen.weight[judged])
+    posterior = unseen.posterior.copy()
+    posterior[judged] = calibration.apply(posterior[judged])
+    alpha_of_labels = AlphaLoss(1.0)  # The log-loss: scores are logarithms of what labels follow.
+    return ClonesModel(
+        classes=rows.classes,
+        link=LogitLink(alpha_of_labels) if len(rows.classes) == 2 else SoftmaxLink(alpha_of_labels),
+        class_weights=np.ones(len(rows.classes)),
+        n_rows=len(rows.labels),
+        n_effective_rows=max(float(np.count_nonzero(rows.weight)), add_up(rows.weight)),
+        out_of_fold=replace(unseen, posterior=posterior),
+        clones=clones,
+        calibration=calibration,
+        encoder=PassedRows(rows.encoder),
+    )
+
+
+def judge(model: ClonesModel, settings: Settings, reliability: Array | None = None) -> ClonesModel:
+    """Return a model that knows how noisy the labels are, those of each source too, and undoes it."""
+    unseen = model.out_of_fold
+    assert unseen is not None
+    if not settings.untwists_posteriors:
+        return model
+    noise: NoiseModel
+    if unseen.context.reviewed is not None:
+        noise = estimate_noise_of_reviewed(unseen, settings.known_noise)
+    else:
+        noise = estimate_noise_of(unseen, settings.known_noise)
+    if unseen.context.sources is None:
+        return replace(model, noise=noise, untwists=noise.is_undone)
+    found = estimate_noise_of_sources(unseen, noise, reliability)
+    return replace(model, noise=found.noise, untwists=True, sources=found)
+
+
+def fit_again(
+    model: ClonesModel, settings: Settings, labels: Any, weight: Array, reliability: Array | None = None
+) -> ClonesModel:
+    """Return a model of clones that were fitted to other labels and weights in the same folds.
+
+    What the clones say is compared with the labels as they were given, which weigh what they weighed before.
+    """
+    before = model.clones.out_of_fold
+    clones = model.clones.refit(labels, weight)
+    clones = replace(clones, out_of_fold=before.judge_anew(clones.out_of_fold))
+    rows = JudgedRows(model.classes, before.labels, before.weight, None, model.encoder.by_index, before.context)
+    return judge(make_model(clones, rows), settings, reliability)
