@@ -9,11 +9,11 @@ import pytest
 from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.untwisting import Untwisting
 
 from untwist import PILBoostClassifier, UntwistClassifier, display
 from untwist.audit import audit_labels
+from untwist.noise.several_classes import SeveralClassesNoise
+from untwist.noise.two_classes import TwoClassNoise
 
 HOSTILE = "<script>alert('1')</script>"
 
@@ -110,17 +110,17 @@ def test_the_fragment_of_an_audit_has_rates_and_suspects(shop):
 
 def test_the_fragment_of_several_classes_has_the_matrix():
     matrix = np.array([[0.8, 0.2, 0.0], [0.0, 1.0, 0.0], [0.1, 0.1, 0.8]])
-    shown = MatrixUntwisting.from_matrix(matrix)._repr_html_()
+    shown = SeveralClassesNoise.from_matrix(matrix)._repr_html_()
     cells = re.findall(r"rgba\(217,130,43,([.\d]+)\)\">([.\d]+)%", shown)
     assert [float(share) / 100 for _, share in cells] == pytest.approx(matrix.ravel())
     # The largest entry off the diagonal has the strongest colour, and the diagonal has none.
     assert [float(shade) for shade, _ in cells] == pytest.approx([0, 0.6, 0, 0, 0, 0, 0.3, 0.3, 0])
-    many = MatrixUntwisting.from_matrix(np.eye(20))._repr_html_()
+    many = SeveralClassesNoise.from_matrix(np.eye(20))._repr_html_()
     assert "and 8 more classes" in Reader(many).text
 
 
 def test_one_rate_for_every_class_is_shown_for_each():
-    untwisting = Untwisting.from_grid(
+    untwisting = TwoClassNoise.from_grid(
         np.array([[0.2], [0.2]]), np.ones(1), np.ones(1), 9.0, found=True, clearest=1e-3, n_classes=3
     )
     assert Reader(untwisting._repr_html_()).text.count("20.0%") >= 3

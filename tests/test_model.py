@@ -7,7 +7,6 @@ from dataclasses import FrozenInstanceError, fields, replace
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-from untwist.noise.matrix import MatrixUntwisting
 
 from helpers.quick import QuickClassifier, make_classifier
 from helpers.sourced_rows import draw_sourced_rows
@@ -19,8 +18,9 @@ from untwist.files import dumps, loads
 from untwist.links import CanonicalLink, ClippedLink
 from untwist.losses import AlphaLoss
 from untwist.model import FittedModel
-from untwist.noise import Untwisting
 from untwist.noise.posterior import Posterior
+from untwist.noise.several_classes import SeveralClassesNoise
+from untwist.noise.two_classes import TwoClassNoise
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_near_twins_leave_no_upper_limit_of_the_noise(classifier):
 
 
 def estimate_of_three():
-    known = MatrixUntwisting.from_matrix([[0.8, 0.2, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    known = SeveralClassesNoise.from_matrix([[0.8, 0.2, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     limits = np.array([[0.1, 0.3], [0.0, 0.1], [0.0, 0.1]])
     return replace(known, evidence=9.0, interval=(0.05, 0.1), class_intervals=limits)
 
@@ -158,7 +158,7 @@ def test_near_twins_leave_only_the_names_of_sources_that_stand_out(sourced, foun
         assert one.model_.unreliable_words == SOME_WRONG
         assert (one.sources_.intervals[:, 1] == 1.0).all()
         assert (one.sources_.class_intervals[..., 1] == 1.0).all()
-    untwisted = replace(doubted.model_, untwisting=Untwisting.from_rates((0.1, 0.2)))
+    untwisted = replace(doubted.model_, untwisting=TwoClassNoise.from_rates((0.1, 0.2)))
     assert untwisted.reliable_sources is untwisted.sources
 
 
@@ -177,7 +177,7 @@ def test_near_twins_among_which_nothing_was_found_leave_nothing_to_tell_of_sourc
 def test_known_rates_untwist_the_posterior_and_class_weights_do_not_disturb_that():
     rates, shift, floor = (0.1, 0.2), 0.7, 1e-4
     link = ClippedLink(AlphaLoss(1.0))
-    posterior = Posterior(link, floor, shift, Untwisting.from_rates(rates))
+    posterior = Posterior(link, floor, shift, TwoClassNoise.from_rates(rates))
     scores = np.linspace(-1.0, 1.0, 21)
     twisted = expit(logit(np.clip(link.inverse(scores), floor, 1.0 - floor)) - shift)
     clean = np.clip((twisted - rates[0]) / (1.0 - sum(rates)), 1e-9, 1.0 - 1e-9)

@@ -12,7 +12,8 @@ from sklearn.metrics import average_precision_score
 from helpers.quick import QuickClassifier, make_classifier
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import LabelAudit, audit_labels
-from untwist.noise import Untwisting, estimate_noise
+from untwist.noise.rates import estimate_rates
+from untwist.noise.two_classes import TwoClassNoise
 from untwist.twisters import ClassConditionalNoise, ClassNoise, InstanceNoise
 
 TWISTERS = [ClassNoise(0.2), ClassNoise(0.35), ClassConditionalNoise(rate_neg=0.1, rate_pos=0.3)]
@@ -442,8 +443,8 @@ def test_a_model_without_an_estimate_of_its_own_is_audited_by_its_posteriors(set
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
     model = make_classifier(random_state=0, **settings).fit(X, noisy)
     noise = audit_labels(X, noisy, model).noise
-    assert isinstance(noise, Untwisting)
-    expected = estimate_noise(model.oof_proba_[:, 1], noisy)
+    assert isinstance(noise, TwoClassNoise)
+    expected = estimate_rates(model.oof_proba_[:, 1], noisy)
     assert (noise.rate_neg, noise.rate_pos) == pytest.approx((expected.rate_neg, expected.rate_pos), abs=1e-3)
     assert noise.found == expected.found
     assert noise.evidence == pytest.approx(expected.evidence, abs=0.1)
@@ -561,7 +562,7 @@ def test_bad_cuts_are_named(shopped, settings, message):
 
 def test_the_noise_of_an_audit_can_be_printed_and_asked(shopped):
     audit, _ = shopped
-    assert isinstance(audit.noise, Untwisting)
+    assert isinstance(audit.noise, TwoClassNoise)
     assert str(audit).splitlines()[1].startswith("  of those that say leaves: ")
 
 

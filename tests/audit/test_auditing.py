@@ -120,12 +120,12 @@ def test_a_model_is_fitted_with_what_was_told(rows, monkeypatch):
 def test_labels_are_judged_by_the_noise_that_was_fitted_or_is_estimated():
     posterior, labels, weight, _ = draw_rows(2)
     noise = make_pairs()
-    fitted = SimpleNamespace(noise=noise, estimate_noise=lambda: "estimated", sources=None)
+    fitted = SimpleNamespace(noise=noise, estimate_rates=lambda: "estimated", sources=None)
     judged = auditing._judge(fitted, None, posterior, labels, weight, 2.0, None)
     assert judged.noise is noise
     assert judged.share == judge_alike(noise, posterior, labels, weight, rows_per_case=2.0).share
     other = make_pairs(found=False)
-    unknown = SimpleNamespace(noise=None, estimate_noise=lambda: other)
+    unknown = SimpleNamespace(noise=None, estimate_rates=lambda: other)
     assert auditing._judge(unknown, None, posterior, labels, weight, 1.0, None).noise is other
     votes = LabelSources(np.arange(3), np.arange(60) % 3, np.arange(60))
     by_source = SimpleNamespace(noise=noise, sources=make_sources(noise, 2))
@@ -212,7 +212,7 @@ def test_noise_is_learned_from_a_review_as_far_as_that_is_known(monkeypatch):
 
 def test_noise_is_estimated_by_rates_or_by_transitions(monkeypatch):
     asked = []
-    monkeypatch.setattr(auditing, "estimate_noise", lambda *given, **told: asked.append((*given, told)))
+    monkeypatch.setattr(auditing, "estimate_rates", lambda *given, **told: asked.append((*given, told)))
     monkeypatch.setattr(auditing, "estimate_transitions", lambda *given, **told: asked.append((*given, told)))
     two, labels, weight, _ = draw_rows(2)
     three, *_ = draw_rows(3)

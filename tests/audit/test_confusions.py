@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from untwist.noise.matrix import MatrixUntwisting, find_interval
 
 from helpers.quick import QuickClassifier
 from helpers.report_fixtures import read_text
 from helpers.small_audits import make_matrices, make_pairs
 from helpers.tickets import TICKETS, judge_by, make_components, make_tickets, measure_matrix, spread_noise
 from untwist.audit import audit_labels
-from untwist.audit.confusions import expect_labels, find_confusions, iterate_truths
+from untwist.audit.confusions import expect_labels, find_confusions
 from untwist.audit.judging import move_interval
-from untwist.noise.estimate import NoiseEstimate, describe_range
+from untwist.noise.estimate import RatesEstimate, describe_range
+from untwist.noise.several_classes import SeveralClassesNoise, find_interval
 from untwist.report import report
 
 
@@ -45,7 +45,7 @@ def test_truths_are_those_of_bayes_row_by_row(tickets):
     )
     rows = audit.ranking[:8]
     labels = audit.label_indices[rows]
-    for component, truths in enumerate(iterate_truths(noise, audit.posterior[rows], labels)):
+    for component, truths in enumerate(noise.iterate_truths(audit.posterior[rows], labels)):
         matrix = noise.matrices[component]
         for i, row in enumerate(rows):
             clean = untwist_slowly(noise, component, audit.posterior[row])
@@ -177,7 +177,7 @@ def test_wrong_labels_that_are_certainly_spread_evenly_stand_out_nowhere(n_class
     np.fill_diagonal(matrix, 1.0 - (n_classes - 1) * share)
     of_class = np.full(n_classes, (n_classes - 1) * share)
     even = replace(
-        MatrixUntwisting.from_matrix(matrix),
+        SeveralClassesNoise.from_matrix(matrix),
         class_shares=of_class,
         class_intervals=np.column_stack([of_class, of_class]),
     )
@@ -239,10 +239,10 @@ def test_no_table_excludes_every_wrong_label(tickets, clean):
 def test_no_words_exclude_every_rate():
     assert describe_range(0.0, 0.0) == describe_range(0.0, 0.004) == "rates below 1%"
     assert describe_range(0.0, 0.012) == "rates from 0% to 1%"
-    silent = NoiseEstimate(0.0, 0.0, (0.0, 0.0), (0.0, 0.0), found=False)
+    silent = RatesEstimate(0.0, 0.0, (0.0, 0.0), (0.0, 0.0), found=False)
     assert str(silent) == "no sign of noise that is the same everywhere (rates below 1% would fit)"
     assert silent.describe(["a", "b"]) == str(silent)
-    found = NoiseEstimate(0.1, 0.2, (0.05, 0.15), (0.1, 0.3), found=True)
+    found = RatesEstimate(0.1, 0.2, (0.05, 0.15), (0.1, 0.3), found=True)
     assert found.describe(["a", "b"]) == (
         "wrong labels: of what is truly a 10.0% (5.0% to 15.0%), of what is truly b 20.0% (10.0% to 30.0%)"
     )

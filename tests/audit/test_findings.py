@@ -293,7 +293,7 @@ def make_trained(**changes):
         choice="choice",
         encoder=SimpleNamespace(schema=replace(schema, categories={1: ("x", "y")})),
         n_rounds=17,
-        untwisting=None,
+        untwists=False,
         link=None,
         importances=lambda kind: kind,
         out_of_fold=SimpleNamespace(fit_weights=lambda: "weights"),

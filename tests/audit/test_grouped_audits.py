@@ -24,7 +24,7 @@ from untwist.audit.slices import Excess, find_p_values
 from untwist.automatic import sources as automatic_sources
 from untwist.commands.steps import find_matrix
 from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG, Twins
-from untwist.noise import estimate_noise
+from untwist.noise.rates import estimate_rates
 from untwist.noise.sources import estimate_by_source
 from untwist.report import compare, report
 
@@ -272,7 +272,7 @@ def test_what_is_not_judged_is_judged_alike_elsewhere():
     labels = (rng.random(300) < of_second).astype(np.intp)
     posterior = np.column_stack([1 - of_second, of_second])
     judged = np.arange(300) % 3 > 0
-    noise = estimate_noise(of_second[judged], labels[judged])
+    noise = estimate_rates(of_second[judged], labels[judged])
     part = judge_alike(noise, posterior[judged], labels[judged], np.ones(200))
     posterior[~judged] = np.nan
     whole = judge_alike(noise, posterior, labels, judged.astype(float), judged=judged)
@@ -481,7 +481,7 @@ def test_a_doubted_judgement_excludes_nothing_of_the_rows_in_doubt():
     of_second = np.where(rng.random(400) < 0.5, 0.01, 0.99)
     labels = (of_second > 0.5).astype(np.intp)
     posterior = np.column_stack([1 - of_second, of_second])
-    judged = judge_alike(estimate_noise(of_second, labels), posterior, labels, np.ones(400))
+    judged = judge_alike(estimate_rates(of_second, labels), posterior, labels, np.ones(400))
     doubted = doubt_judgement(judged, 0.75)
     assert doubted.share[:2] == judged.share[:2]
     assert doubted.share[2] == pytest.approx(0.75 + 0.25 * judged.share[2])

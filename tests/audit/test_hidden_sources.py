@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.small_audits import draw_rows, make_pairs, make_sources, prepare
+from helpers.small_audits import draw_rows, make_pairs, make_sources
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels, hidden_sources
 from untwist.audit.expectation import Expectation, calibrate
@@ -598,7 +598,7 @@ def told(monkeypatch):
         matrices=np.array([[[0.97, 0.03], [0.03, 0.97]]] * 2 + [[[0.55, 0.45], [0.45, 0.55]]]),
     )
     posterior = np.random.default_rng(5).dirichlet([1, 1], 120)
-    fitted = SimpleNamespace(out_of_fold_posterior_of_labels=lambda: posterior, estimate_noise=lambda: noise)
+    fitted = SimpleNamespace(out_of_fold_posterior_of_labels=lambda: posterior, estimate_rates=lambda: noise)
     changes = {"evidence": 7.0}
     monkeypatch.setattr(hidden_sources, "train_on_numbers", lambda *_, **__: fitted)
     monkeypatch.setattr(hidden_sources, "estimate_by_source", lambda *_, **__: replace(by_value, **changes))
@@ -630,10 +630,9 @@ def test_what_is_said_of_a_source_is_that_of_its_definition(told):
     assert not found.is_date
     by_source = Expectation(by_value.clean(posterior), by_value.matrices, group)
     as_source = calibrate(by_source, judged.labels, judged.weight).explained
-    positive = noise.clean(prepare(noise, posterior))
     as_feature = []
     for expected in (
-        Expectation.under_one_matrix(np.column_stack([1 - positive, positive]), noise.matrix),
+        Expectation.under_one_matrix(noise.clean(posterior), noise.matrix),
         Expectation.under_one_matrix(posterior, np.eye(2)),
     ):
         parts = [np.flatnonzero((group == one) & (judged.weight > 0)) for one in range(3)]
@@ -678,8 +677,7 @@ def test_some_rows_are_judged_by_models_of_these_rows_alone(told, monkeypatch):
     assert some.posterior is posterior
     assert some.noise is noise
     np.testing.assert_array_equal(np.sort(some.table, axis=0), np.sort(judged.table, axis=0))
-    positive = noise.clean(prepare(noise, posterior))
-    expected = Expectation.under_one_matrix(np.column_stack([1 - positive, positive]), noise.matrix)
+    expected = Expectation.under_one_matrix(noise.clean(posterior), noise.matrix)
     assert as_feature == pytest.approx(calibrate(expected, some.labels, some.weight).explained)
 
 

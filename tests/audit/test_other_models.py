@@ -24,7 +24,7 @@ from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import Decisions, audit_labels, seen_labels
 from untwist.audit.posteriors import read_posteriors
 from untwist.boosting import memory
-from untwist.noise import Untwisting
+from untwist.noise.two_classes import TwoClassNoise
 from untwist.report import compare, report
 from untwist.twisters import ClassNoise
 
@@ -62,7 +62,7 @@ def test_posteriors_of_another_model_find_the_wrong_labels(noisy):
     assert wrong[audit.suspects()].mean() > 0.85
     assert np.isin(np.flatnonzero(wrong), audit.suspects()).mean() > 0.7
     assert audit.judge == "posteriors that were given"
-    assert isinstance(audit.noise, Untwisting)
+    assert isinstance(audit.noise, TwoClassNoise)
 
 
 def test_without_rows_the_same_is_found(noisy):

@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from untwist.noise.untwisting import Untwisting
 
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels, sources
 from untwist.audit.judging import find_unseen_share, judge_by_source, move_interval
 from untwist.audit.sources import Disagreement, SourceQuality, find_disagreements, judge_items, rate_sources
 from untwist.data.sources import LabelSources
-from untwist.noise.rates import estimate_noise
+from untwist.noise.rates import estimate_rates
 from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.noise.transitions import estimate_transitions
+from untwist.noise.two_classes import TwoClassNoise
 from untwist.twists import alpha_star
 
 BRANCHES = np.array(["Bonn", "Gera", "Jena", "Leipzig", "Ulm"])
@@ -342,7 +342,7 @@ def make_noise(names, matrices, counts, rng):
         stands_out=shares > 0.4,
         reliability=np.ones(n_sources),
         evidence=0.0,
-        untwisting=Untwisting.from_rates((0.1, 0.1)),
+        untwisting=TwoClassNoise.from_rates((0.1, 0.1)),
     )
 
 
@@ -493,7 +493,7 @@ def test_labels_are_judged_by_source_as_bayes_would(seed, n_classes):
     posterior = 0.8 * clean + 0.2 / n_classes
     votes = LabelSources(np.array(list("abc")), who, np.arange(n) // 2)
     pooled = (
-        Untwisting.from_rates((0.1, 0.1)) if n_classes == 2 else estimate_transitions(posterior, labels, np.ones(n))
+        TwoClassNoise.from_rates((0.1, 0.1)) if n_classes == 2 else estimate_transitions(posterior, labels, np.ones(n))
     )
     noise = estimate_by_source(posterior, labels, who, names=votes.names, noise=pooled, items=votes.items)
     judged = judge_by_source(noise, votes, posterior, labels, np.ones(n))
@@ -530,7 +530,7 @@ def test_the_share_of_all_labels_lies_in_its_interval():
         twisted = clean + rates.mean() * (1 - 2 * clean)
         posterior = np.column_stack([1 - twisted, twisted])
         votes = LabelSources(np.arange(6), who, np.arange(1500))
-        noise = estimate_by_source(posterior, labels, who, names=votes.names, noise=estimate_noise(twisted, labels))
+        noise = estimate_by_source(posterior, labels, who, names=votes.names, noise=estimate_rates(twisted, labels))
         judged = judge_by_source(noise, votes, posterior, labels, np.ones(1500))
         shares = [judged.share, *judged.share_by_label]
         truths = [wrong.mean(), wrong[labels == 0].mean(), wrong[labels == 1].mean()]

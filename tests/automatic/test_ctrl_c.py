@@ -90,7 +90,7 @@ def test_ctrl_c_while_rows_are_scored_keeps_the_rounds(monkeypatch):
 
 def test_noise_of_many_classes_is_not_estimated_where_ctrl_c_comes_while_families_are_mixed(monkeypatch):
     estimate, calls = interrupt_at(0)
-    monkeypatch.setattr(FittedModel, "estimate_noise", estimate)
+    monkeypatch.setattr(FittedModel, "estimate_rates", estimate)
     monkeypatch.setattr(search, "mix_in_randomised_trees", interrupt_at(1)[0])
     X, y = draw_classes(21)
     model = QuickClassifier(max_depth=2, random_state=0, n_jobs=1)
@@ -128,7 +128,7 @@ def test_sources_are_not_judged_any_more(monkeypatch):
 
 def test_noise_of_more_classes_than_can_show_any_is_not_estimated(monkeypatch):
     estimate, calls = interrupt_at(0, FittedModel.estimate_noise)
-    monkeypatch.setattr(FittedModel, "estimate_noise", lambda self, *args: estimate(self, *args))
+    monkeypatch.setattr(FittedModel, "estimate_rates", lambda self, *args: estimate(self, *args))
     monkeypatch.setattr(search, "MOST_CLASSES", 5)
     X, y = draw_classes(6)
     assert make_classifier(**SETTINGS).fit(X, y).noise_ is None

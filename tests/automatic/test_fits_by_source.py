@@ -199,7 +199,7 @@ def test_ctrl_c_in_the_second_fit_keeps_the_first():
     plain = make_classifier(**SETTINGS).fit(X, y)
     np.testing.assert_array_equal(model.forest_.value, plain.forest_.value)
     assert model.sources_.stands_out.any()
-    assert model.model_.untwisting is model.sources_.untwisting
+    assert model.model_.posterior.noise is model.sources_.untwisting
 
 
 def test_ctrl_c_in_the_search_leaves_a_model_as_ever():

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.reviews import find_worth
 
 from untwist.automatic import reviews
 from untwist.automatic.reviews import _weigh, fit_with_review, judge_with_review
 from untwist.data.reviews import ReviewedRows
 from untwist.fitting import Fit
 from untwist.model import Choice, OutOfFold
-from untwist.noise import Untwisting
+from untwist.noise.several_classes import SeveralClassesNoise
+from untwist.noise.two_classes import TwoClassNoise
 
 POSTERIOR = np.column_stack([1 - np.linspace(0.1, 0.9, 6), np.linspace(0.1, 0.9, 6)])
 
@@ -30,7 +29,7 @@ class ScriptedModel:
     answer: Any = None
     name: str = "first"
 
-    def estimate_noise(self, known, workers):
+    def estimate_rates(self, known, workers):
         if self.answer is not None:
             return self.answer
         return SimpleNamespace(weight=self.out_of_fold.weight, known=known, workers=workers, found=False)
@@ -87,8 +86,8 @@ def test_where_nobody_knows_what_was_given_the_other_rows_tell_the_noise(monkeyp
 
 
 def test_matrices_are_undone_where_noise_was_found_and_rates_always():
-    matrix = MatrixUntwisting.from_matrix(0.7 * np.eye(3) + 0.1)
-    rates = Untwisting.from_rates((0.1, 0.2))
+    matrix = SeveralClassesNoise.from_matrix(0.7 * np.eye(3) + 0.1)
+    rates = TwoClassNoise.from_rates((0.1, 0.2))
     review = make_review(knows_given=False)
     for noise, is_undone in [
         (replace(matrix, found=True), True),
@@ -101,10 +100,10 @@ def test_matrices_are_undone_where_noise_was_found_and_rates_always():
 
 
 def test_a_reviewed_label_is_worth_some_noisy_ones_and_others_are_worth_one():
-    noise, review = Untwisting.from_rates((0.1, 0.3)), make_review()
+    noise, review = TwoClassNoise.from_rates((0.1, 0.3)), make_review()
     worth = _weigh(ScriptedModel(noise=noise), review)
     known = np.array([0, 2, 5])
-    np.testing.assert_array_equal(worth[known], find_worth(noise, POSTERIOR[known], review.labels[known].astype(int)))
+    np.testing.assert_array_equal(worth[known], noise.worth(POSTERIOR[known], review.labels[known].astype(int)))
     np.testing.assert_array_equal(worth[[1, 3, 4]], 1.0)
     assert (worth[known] > 1.0).all()
 
@@ -159,7 +158,7 @@ def run(monkeypatch, *fits, verbose=0):
 
 
 def make_model(name, **unseen):
-    noise = Untwisting.from_rates((0.1, 0.3))
+    noise = TwoClassNoise.from_rates((0.1, 0.3))
     choice = Choice(f"best of {name}", (f"tried by {name}",), f"mixture of {name}")
     return ScriptedModel(make_unseen(**unseen), noise, noise, choice, noise, name)
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.untwisting import Untwisting
 
 from untwist.automatic import sources as by_source
 from untwist.automatic.sources import differ_much, judge_sources, weigh_by_reliability
 from untwist.data.sources import LabelSources
+from untwist.noise.several_classes import SeveralClassesNoise
+from untwist.noise.two_classes import TwoClassNoise
 
 POSTERIOR = np.array([[0.9, 0.1], [0.4, 0.6], [0.3, 0.7], [0.8, 0.2], [0.5, 0.5]])
 LABELS = np.array([0, 1, 0, 1, 1], dtype=np.uint32)
@@ -45,7 +45,7 @@ class Model:
         return POSTERIOR
 
 
-def judge(monkeypatch, *, reliability=None, kind=Untwisting, **unseen):
+def judge(monkeypatch, *, reliability=None, kind=TwoClassNoise, **unseen):
     """Return the model before and after, and what the estimate was told: in order, and by name."""
     told = []
 
@@ -60,7 +60,7 @@ def judge(monkeypatch, *, reliability=None, kind=Untwisting, **unseen):
     return before, judge_sources(before, data, reliability), told
 
 
-@pytest.mark.parametrize("kind", [Untwisting, MatrixUntwisting])
+@pytest.mark.parametrize("kind", [TwoClassNoise, SeveralClassesNoise])
 def test_rows_of_weight_0_are_absent_and_items_are_numbered_without_them(monkeypatch, kind):
     before, after, [(in_order, by_name)] = judge(monkeypatch, kind=kind)
     present = [0, 2, 3, 4]

@@ -89,7 +89,7 @@ def test_the_model_is_the_mean_of_boosted_and_randomised_trees(fitted, members):
         within = posterior.clip(floor, 1 - floor)
         # What tells equals apart moves no posterior by more than this.
         np.testing.assert_allclose(found, within / within.sum(axis=1, keepdims=True), atol=1e-5)
-    untwisted = make_automatic().fit(X, Y)  # Untwisting trains no other trees.
+    untwisted = make_automatic().fit(X, Y)  # TwoClassNoise trains no other trees.
     np.testing.assert_array_equal(untwisted.margins(X, Y), fitted.margins(X, Y))
 
 

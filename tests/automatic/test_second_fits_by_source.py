@@ -34,7 +34,7 @@ class Parts:
     def narrow_to(self, best):
         return Parts(name=f"narrowed to {best}")
 
-    def estimate_noise(self, known, workers):
+    def estimate_rates(self, known, workers):
         return f"noise of {self.name}"
 
 

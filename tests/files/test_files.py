@@ -25,7 +25,6 @@ from untwist.data.cells import Reading
 from untwist.files import dumps, load, loads, reading, save, writing
 from untwist.files.layout import SOURCE_ARRAYS
 from untwist.losses import AlphaLoss
-from untwist.noise import Untwisting
 from untwist.noise.sources import NoiseBySource
 
 ROOT = Path(__file__).parents[2]
@@ -669,18 +668,21 @@ def test_trees_link_and_noise_must_fit_each_other(contents, fitted):
             loads(put_together(change(header, ensembles=[{**ensemble, "outputs": outputs}]), data))
     header, data = take_apart(contents["several"])
     assert_refused(change(header, link=softmax), data, "classes share trees where the link is a softmax")
+
+
+def test_noise_is_that_of_as_many_classes_as_there_are(contents):
+    for name, other in (("given", "matrix"), ("matrix", "given")):
+        header, data = take_apart(contents[name])
+        assert_refused(change(header, noise=take_apart(contents[other])[0]["noise"]), data, "")
+
+
+def test_probabilities_are_untwisted_by_noise_that_is_there(contents):
     header, data = take_apart(contents["given"])
-    matrix = {**take_apart(contents["matrix"])[0]["noise"]}
-    assert_refused(change(header, noise=matrix), data, "matrices untwist more than two classes")
-
-
-def test_pairs_of_rates_do_not_untwist_several_classes(fitted):
-    for n_classes in (2, 4):
-        model = loads(dumps(fitted["together"]))
-        noise = replace(Untwisting.from_rates((0.1, 0.1)), n_classes=n_classes)
-        model.model_ = replace(model.model_, noise=noise, untwisting=noise)
-        header, data = take_apart(dumps(model))
-        assert_refused(header, data, "pairs of rates are the noise of two classes")
+    assert_refused(change(header, untwists=1), data, "untwists is true or false")
+    assert_refused(change(header, noise=None), data, "there is noise to untwist")
+    believed = loads(put_together(change(header, untwists=False), data)).model_
+    assert believed.posterior.noise is None
+    assert believed.noise.is_given
 
 
 def test_values_of_leaves_do_not_ask_for_more_memory_than_the_file_has(contents):
@@ -738,7 +740,7 @@ def test_what_is_known_of_sources_survives(name, fitted, contents):
             assert one.dtype == other.dtype
             np.testing.assert_array_equal(one, other)
     assert after.sources.evidence == before.sources.evidence
-    assert after.sources.untwisting is after.untwisting is after.noise
+    assert after.sources.noise is after.posterior.noise is after.noise
     assert str(after.sources) == str(before.sources)
 
 
@@ -766,7 +768,7 @@ def test_a_fit_by_source_is_saved_and_loaded(classes):
 )
 def test_names_of_sources_keep_their_type(names, fitted):
     names, model = np.asarray(names), loads(dumps(fitted["branches"]))
-    model.model_ = replace(model.model_, sources=draw_noise_by_source(names, model.model_.untwisting))
+    model.model_ = replace(model.model_, sources=draw_noise_by_source(names, model.model_.noise))
     other = loads(dumps(model))
     assert other.sources_.names.dtype == names.dtype
     assert other.sources_.names.tolist() == names.tolist()

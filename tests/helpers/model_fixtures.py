@@ -15,7 +15,6 @@ from untwist import files
 from untwist.data.cells import Reading
 from untwist.data.tables import Schema
 from untwist.model import Candidate, Choice, Mixture
-from untwist.noise import Untwisting
 from untwist.noise.sources import NoiseBySource
 
 FOLDER = Path(__file__).parents[1] / "fixtures"
@@ -101,7 +100,7 @@ def make_models_of_sources():
     }
     sources = {"branches": np.array(["", "Lübeck", "☃"]), "months": np.array([-1, 202401, 202402, 2**40])}
     for name, model in models.items():
-        noise = draw_noise_by_source(sources[name], model.model_.untwisting)
+        noise = draw_noise_by_source(sources[name], model.model_.noise)
         model.model_ = replace(model.model_, sources=noise)
     return models
 
@@ -136,10 +135,10 @@ def make_models_with_a_start():
     }
 
 
-def draw_noise_by_source(names, untwisting, seed=0):
+def draw_noise_by_source(names, noise, seed=0):
     """What an estimate might say of sources."""
     rng = np.random.default_rng(seed)
-    n_classes = 2 if isinstance(untwisting, Untwisting) else untwisting.n_classes
+    n_classes = noise.n_classes
     matrices = 0.7 * np.eye(n_classes) + 0.3 * rng.dirichlet(np.ones(n_classes), (len(names), n_classes))
     wrong = 1.0 - np.diagonal(matrices, axis1=1, axis2=2)
     shares = wrong.mean(axis=1)
@@ -154,7 +153,7 @@ def draw_noise_by_source(names, untwisting, seed=0):
         stands_out=shares == shares.max(),
         reliability=(1 - shares) / (1 - shares).max(),
         evidence=3.25,
-        untwisting=untwisting,
+        noise=noise,
     )
 
 

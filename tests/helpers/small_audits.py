@@ -3,20 +3,19 @@
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import logit
-from untwist.noise.untwisting import Untwisting
 
 from helpers.tickets import make_components, spread_noise
 from untwist.audit.judging import judge_alike
 from untwist.audit.labels import LabelAudit
 from untwist.noise.sources import NoiseBySource
+from untwist.noise.two_classes import TwoClassNoise
 
 
 def make_pairs(found=True):
     """Noise of three pairs of rates that are estimated, so that they have intervals."""
     grid = np.array([[0.05, 0.1, 0.2], [0.1, 0.15, 0.3]])
     weights = np.array([0.3, 0.5, 0.2])
-    return Untwisting.from_grid(grid, weights, np.ones(3), 9.0, found=found, clearest=1e-3, uneven_limit=0.07)
+    return TwoClassNoise.from_grid(grid, weights, np.ones(3), 9.0, found=found, clearest=1e-3, uneven_limit=0.07)
 
 
 def make_matrices(n_classes, found=True):
@@ -42,7 +41,7 @@ def make_sources(noise, n_classes, seed=0, names=("ann", "bob", "eve")):
         stands_out=np.zeros(len(names), dtype=bool),
         reliability=np.ones(len(names)),
         evidence=0.0,
-        untwisting=noise,
+        noise=noise,
     )
 
 
@@ -52,11 +51,6 @@ def draw_rows(n_classes, seed=0, n=60):
     posterior = rng.dirichlet(np.full(n_classes, 0.7), n).clip(1e-3)
     posterior /= posterior.sum(axis=1, keepdims=True)
     return posterior, rng.integers(0, n_classes, n), rng.integers(0, 3, n).astype(float), rng
-
-
-def prepare(noise, posterior):
-    """The posterior as methods of the noise take it."""
-    return logit(posterior[:, 1]) if isinstance(noise, Untwisting) else posterior
 
 
 def make_audit(n_classes=2, found=True, n=60, **changes):

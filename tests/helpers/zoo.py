@@ -124,4 +124,4 @@ def fit_model(name):
 def compute_boosted_scores(model, X):
     """The score that exports and explanations speak of: positive where it speaks for the class."""
     scores = model.model_.scores(model.model_.encoder.encode(X))
-    return -scores if model.alpha_ < 0 and model.model_.untwisting is None else scores
+    return -scores if model.alpha_ < 0 and model.model_.posterior.noise is None else scores

@@ -63,9 +63,9 @@ PUBLIC = {
     ],
     "untwist.noise": [
         "MenonEstimate",
-        "NoiseEstimate",
-        "Untwisting",
-        "estimate_noise",
+        "RatesEstimate",
+        "TwoClassNoise",
+        "estimate_rates",
         "menon",
         "original_learned",
         "taylor",

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.audit.issues.columns import measure_leak
-from untwist.classifier import UntwistClassifier
 from untwist.commands.names import find_names_in_file
 from untwist.commands.row_names import describe_place, find_objection
 from untwist.commands.sheets import import_pandas
@@ -35,6 +34,7 @@ from untwist.data.cells import (
     to_days,
 )
 from untwist.data.targets import doubt_classes
+from untwist.predicting import ModelPredictions
 from untwist.text import clip
 
 __all__ = [
@@ -693,12 +693,12 @@ def _read_dates(column: Any, reading: Reading = PLAIN_DATES) -> Any:
     return pandas.Series(dates, index=column.index, name=column.name)
 
 
-def remember_readings(model: UntwistClassifier, readings: dict[str, Reading], kinds: dict[str, str]) -> None:
+def remember_readings(model: ModelPredictions, readings: dict[str, Reading], kinds: dict[str, str]) -> None:
     """Store with a model how texts were read in training, and what numbers were, so that new rows are read alike.
 
     Parameters
     ----------
-    model : UntwistClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A fitted classifier.
     readings : dict of str to Reading
         By the name of a column how its texts become numbers.
@@ -768,7 +768,7 @@ def find_leaks(X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> list[str]:
 
 def conform(
     frame: Any,
-    model: UntwistClassifier,
+    model: ModelPredictions,
     hints: Hints = NO_HINTS,
     name_row: Callable[[int], str] = "row {}".format,
 ) -> tuple[Any, list[str]]:
@@ -778,7 +778,7 @@ def conform(
     ----------
     frame : pandas.DataFrame
         The rows as a file has them.
-    model : UntwistClassifier
+    model : UntwistClassifier or PILBoostClassifier
         The fitted classifier.
     hints, name_row
         As for `prepare`; of the hints it matters what becomes of infinite numbers.
@@ -854,7 +854,7 @@ class NewRows:
 
     Parameters
     ----------
-    model : UntwistClassifier
+    model : UntwistClassifier or PILBoostClassifier
         The fitted classifier.
     head : pandas.DataFrame
         Some of the rows, or none: it has the names and types of their columns.
@@ -866,7 +866,7 @@ class NewRows:
 
     def __init__(
         self,
-        model: UntwistClassifier,
+        model: ModelPredictions,
         head: Any,
         column_of: Callable[[str], Any],
         hints: Hints = NO_HINTS,

@@ -465,7 +465,6 @@ def _check_rates(values: dict[str, Any]) -> None:
 
 
 def _read_matrices(about: Any, arrays: ArrayReader, n_classes: int) -> SeveralClassesNoise:
-    require(n_classes > 2, "matrices untwist more than two classes")
     values: dict[str, Any] = {name: check_finite(arrays.read(about[name])) for name in SeveralClassesNoise.array_axes}
     n_matrices = len(values["weights"])
     require(1 <= n_matrices <= MOST_MATRICES, f"there are 1 to {MOST_MATRICES} matrices")
