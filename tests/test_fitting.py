@@ -13,6 +13,7 @@ from untwist import fitting
 from untwist.boosting.runs import Ending, advance
 from untwist.data.batches import Encoded
 from untwist.data.workers import Workers
+from untwist.fit_arguments import ValidationTable
 from untwist.fitting import boost_given_settings, decide_alpha, replay_rounds
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
@@ -20,7 +21,7 @@ from untwist.noise.paper import MenonEstimate
 from untwist.noise.several_classes import SeveralClassesNoise
 from untwist.noise.two_classes import TwoClassNoise
 from untwist.progress import ProgressLine, use_display
-from untwist.training_data import TrainingData, ValidationTable
+from untwist.training_data import TrainingData
 
 
 class Rounds:

@@ -15,12 +15,13 @@ from untwist.automatic.sources import fit_by_source
 from untwist.blas import use_one_blas_thread
 from untwist.data.encoding import AcceptedTables
 from untwist.data.reviews import ReviewedRows, read_review
+from untwist.fit_arguments import SourceColumns
 from untwist.fitting import Fit
 from untwist.model import FittedModel
 from untwist.predicting import ModelPredictions, expose, require
 from untwist.progress import show_progress
 from untwist.settings import RECIPE_DEFAULTS, choose_recipe_engine, resolve_recipe
-from untwist.training_data import SourceColumns, TrainingData
+from untwist.training_data import TrainingData
 
 __all__ = ["UntwistClassifier"]
 

@@ -435,9 +435,7 @@ def test_the_audit_and_the_model_it_uses_agree_on_the_noise():
     assert (noise.rate_neg, noise.rate_pos, noise.found) == (0.1, 0.3, True)
 
 
-@pytest.mark.parametrize(
-    "settings", [{"noise": None}, {"alpha": 1.0, "noise": None}, {"alpha": "menon"}], ids=str
-)
+@pytest.mark.parametrize("settings", [{"noise": None}, {"alpha": 1.0, "noise": None}, {"alpha": "menon"}], ids=str)
 def test_a_model_without_an_estimate_of_its_own_is_audited_by_its_posteriors(settings):
     X, y = draw_easy_rows(400)
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)

@@ -15,11 +15,11 @@ from sklearn.pipeline import make_pipeline
 from helpers.quick import QuickClassifier
 from helpers.small_audits import draw_rows, make_matrices, make_pairs, make_sources
 from untwist import PILBoostClassifier
+from untwist.any_model.rows import JudgedRows
 from untwist.audit import auditing
 from untwist.audit.auditing import audit_labels
 from untwist.audit.judging import judge_alike, judge_by_source
 from untwist.audit.labels import LabelAudit
-from untwist.any_model.rows import JudgedRows
 from untwist.data.groups import read_groups
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import LabelSources

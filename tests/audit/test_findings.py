@@ -16,6 +16,8 @@ from untwist.audit.comparison import Peer
 from untwist.audit.confusions import Confusion
 from untwist.audit.labels import LabelAudit
 from untwist.data.encoding import TableEncoder
+from untwist.losses import AlphaLoss
+from untwist.theory.several_classes import SoftmaxLink
 
 
 def test_an_audit_can_be_compared_and_hashed(shop, three):
@@ -300,19 +302,18 @@ def make_trained(**changes):
     )
     X = np.zeros((60, 3))
     X[:6, 0] = X[:18, 2] = np.nan
-    classifier = SimpleNamespace(model_=model, alpha="auto")
-    return make_audit(X=X, encoder=TableEncoder(3), model=classifier, **changes), model, classifier
+    return make_audit(X=X, encoder=TableEncoder(3), model=SimpleNamespace(model_=model), **changes), model
 
 
 def test_what_was_trained_is_described():
-    audit, model, classifier = make_trained()
+    audit, model = make_trained()
     facts = findings.describe_training(audit)
     assert (facts.n_columns, facts.n_categorical, facts.n_trees, facts.choice) == (3, 1, 17, "choice")
     assert facts.missing_share == pytest.approx((6 + 18) / 180)
-    assert (facts.alpha_was_open, facts.untwists, facts.boosts_jointly) == (True, False, False)
-    classifier.alpha, model.untwisting = "menon", "some"
+    assert (facts.untwists, facts.boosts_jointly) == (False, False)
+    model.untwists, model.link = True, SoftmaxLink(AlphaLoss(1.0))
     facts = findings.describe_training(audit)
-    assert (facts.alpha_was_open, facts.untwists) == (False, True)
+    assert (facts.untwists, facts.boosts_jointly) == (True, True)
 
 
 def test_learning_curves_are_the_mean_over_classes():
@@ -325,7 +326,7 @@ def test_learning_curves_are_the_mean_over_classes():
 
 
 def test_importances_are_compared_where_labels_that_count_change(monkeypatch):
-    audit, _, _ = make_trained()
+    audit, _ = make_trained()
     trained = []
     again = SimpleNamespace(importances=lambda kind: f"{kind} again")
     monkeypatch.setattr(findings, "train_again", lambda audit, labels: trained.append(labels) or again)
@@ -344,20 +345,20 @@ def test_importances_are_compared_where_labels_that_count_change(monkeypatch):
 
 def test_all_rows_are_trained_again_or_some_of_many(monkeypatch):
     groups, judged = np.arange(60) // 2, np.arange(60) % 3 > 0
-    audit, _, classifier = make_trained(groups=groups, judged=judged, weight=judged.astype(float))
+    audit, _ = make_trained(groups=groups, judged=judged, weight=judged.astype(float))
     audit.numbers[:, 1] = np.arange(60)
     asked = []
     monkeypatch.setattr(findings, "train_chosen_candidate", lambda *given: asked.append(given))
     monkeypatch.setattr(findings, "train_on_numbers", lambda *given, **options: asked.append((*given, options)))
     monkeypatch.setattr(findings, "MOST_TRAINED_AGAIN", 60)
     findings.train_again(audit, audit.predicted)
-    assert asked[0][:4] == (classifier, audit.X, audit.predicted, "weights")
+    assert asked[0][:4] == (audit.model, audit.X, audit.predicted, "weights")
     assert asked[0][4].groups is groups
     monkeypatch.setattr(findings, "MOST_TRAINED_AGAIN", 30)
     findings.train_again(audit, audit.predicted)
     model, numbers, labels, weight, sources, options = asked[1]
     rows = options["rows"]
-    assert (model, len(rows)) == (classifier, 30)
+    assert (model, len(rows)) == (audit.model, 30)
     assert judged[rows].all()
     assert numbers[:, 1].tolist() == rows.tolist()
     assert labels.tolist() == audit.predicted[rows].tolist()

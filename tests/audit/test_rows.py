@@ -8,7 +8,7 @@ from sklearn.model_selection import KFold, TimeSeriesSplit
 
 from untwist.any_model.rows import JudgedRows, read_rows
 from untwist.batches import Batches
-from untwist.training_data import SourceColumns
+from untwist.fit_arguments import SourceColumns
 
 TEXTS = [f"text {one // 2}" for one in range(40)]  # Every text is there twice.
 LABELS = np.array(["no", "yes"])[np.arange(40) // 2 % 2]

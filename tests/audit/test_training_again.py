@@ -11,9 +11,9 @@ from untwist import UntwistClassifier
 from untwist.audit import training
 from untwist.audit.training import collect_again, train_chosen_candidate, train_on_numbers
 from untwist.classifier import list_parameters
+from untwist.fit_arguments import SourceColumns
 from untwist.settings import N_FOLDS
 from untwist.theory.links import LogitLink
-from untwist.training_data import SourceColumns
 
 
 @pytest.fixture(scope="module")

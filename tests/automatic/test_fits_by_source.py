@@ -11,7 +11,8 @@ from untwist import UntwistClassifier
 from untwist.automatic import sources as by_source
 from untwist.automatic.sources import differ_much, fit_by_source, judge_sources, weigh_by_reliability
 from untwist.data.sources import LabelSources
-from untwist.training_data import SourceColumns, TrainingData
+from untwist.fit_arguments import SourceColumns
+from untwist.training_data import TrainingData
 
 pytestmark = pytest.mark.usefixtures("few_components")
 SETTINGS = {"random_state": 0, "n_jobs": 1}

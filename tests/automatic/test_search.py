@@ -13,11 +13,12 @@ from untwist.automatic.candidates import CandidateKey
 from untwist.automatic.search import Search
 from untwist.boosting.engines.engine import Engine
 from untwist.boosting.runs import advance
+from untwist.fit_arguments import ValidationTable
 from untwist.fitting import AlphaDecision
 from untwist.links import LogitLink
 from untwist.model import Candidate
 from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS
-from untwist.training_data import TrainingData, ValidationTable
+from untwist.training_data import TrainingData
 
 
 class EndedError(Exception):

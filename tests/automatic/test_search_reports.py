@@ -12,8 +12,9 @@ from untwist.automatic.candidates import CandidateKey
 from untwist.automatic.search import Search, find_lowest
 from untwist.boosting.runs import Ending
 from untwist.data.workers import Workers
+from untwist.fit_arguments import SourceColumns, ValidationTable
 from untwist.model import Candidate, OutOfFold
-from untwist.training_data import SourceColumns, TrainingData, ValidationTable
+from untwist.training_data import TrainingData
 
 
 def collect(n_rows=60, sources=None, validation=None, **settings):

@@ -21,7 +21,8 @@ from helpers.quick import make_classifier, resolve
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.automatic.search import Search
 from untwist.files import dumps, loads
-from untwist.training_data import NO_OWN_FOLDS_FOR_WORKERS, SourceColumns, TrainingData, ValidationTable
+from untwist.fit_arguments import NO_OWN_FOLDS_FOR_WORKERS, SourceColumns, ValidationTable
+from untwist.training_data import TrainingData
 
 QUICK = {"n_estimators": 12, "max_depth": 2, "random_state": 0}
 

@@ -24,6 +24,8 @@ LAYERS = [
     ["model"],
     ["growth"],
     ["settings"],
+    ["fit_arguments"],
+    ["training_table"],
     ["training_data"],
     ["fitting"],
     ["automatic"],

@@ -286,9 +286,7 @@ def _count(audit):
     return {"n_rows_given": rows, "n_rows_corrected": rows}
 
 
-@pytest.mark.parametrize(
-    "settings", [{"noise": None}, {"noise": (0.2, 0.1)}, {"alpha": 0.7}, {"alpha": 3.0}]
-)
+@pytest.mark.parametrize("settings", [{"noise": None}, {"noise": (0.2, 0.1)}, {"alpha": 0.7}, {"alpha": 3.0}])
 @pytest.mark.thinned(3)
 def test_what_was_given_is_not_said_to_be_found(settings):
     table, labels, _ = make_customers(600)
@@ -298,7 +296,6 @@ def test_what_was_given_is_not_said_to_be_found(settings):
         assert "if the noise rates that were given are right" in text
         assert "there are no intervals" in text
     if "alpha" in settings:
-        assert "It was given." in text
         assert ("Below 1 it counts for more" in text) == (settings["alpha"] < 1)
         assert ("Above 1 it counts for less" in text) == (settings["alpha"] > 1)
     allows = "Probabilities follow from alpha alone" not in text

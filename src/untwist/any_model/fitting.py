@@ -20,6 +20,7 @@ from untwist.arguments import Array
 from untwist.automatic.sources import differ_much, weigh_by_reliability
 from untwist.crossing import ClonesByFold, cross_fit_clones
 from untwist.data.tables import allow_taking_rows
+from untwist.fit_arguments import SourceColumns
 from untwist.noise.calibration import find_calibration
 from untwist.noise.model import NoiseModel
 from untwist.noise.out_of_fold import estimate_noise_of, estimate_noise_of_reviewed, estimate_noise_of_sources
@@ -28,7 +29,6 @@ from untwist.sums import add_up
 from untwist.theory.links import LogitLink
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
-from untwist.training_data import SourceColumns
 
 __all__ = ["fit_any_model", "make_model"]
 

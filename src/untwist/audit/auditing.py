@@ -17,10 +17,10 @@ from untwist.data.labels import encode_labels
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import LabelSources, read_names
 from untwist.data.twins import Twins
+from untwist.fit_arguments import SourceColumns
 from untwist.noise.out_of_fold import count_rows_per_case
 from untwist.noise.sources import NoiseBySource
 from untwist.progress import show_progress
-from untwist.training_data import SourceColumns
 
 __all__ = ["audit_labels"]
 

@@ -21,11 +21,11 @@ from untwist.audit.slices import Slice
 from untwist.audit.sources import Disagreement, SourceQuality
 from untwist.audit.training import train_chosen_candidate, train_on_numbers
 from untwist.audit.words import LEAST_REPEATED
+from untwist.fit_arguments import SourceColumns
 from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
 from untwist.sums import add_up, add_up_by_group, average
 from untwist.theory.several_classes import SoftmaxLink
-from untwist.training_data import SourceColumns
 
 __all__ = [
     "BoundedPeer",
@@ -107,8 +107,6 @@ class TrainingFacts:
         Trees of the class that has most.
     choice : Choice
         What was tried and chosen.
-    alpha_was_open : bool
-        Whether alpha was chosen from the data.
     untwists : bool
         Whether probabilities are corrected by the noise.
     boosts_jointly : bool
@@ -120,7 +118,6 @@ class TrainingFacts:
     missing_share: float
     n_trees: int
     choice: Choice
-    alpha_was_open: bool
     untwists: bool
     boosts_jointly: bool
 
@@ -466,8 +463,7 @@ def describe_training(audit: LabelAudit) -> TrainingFacts:
     -------
     TrainingFacts
     """
-    classifier = audit.find_own_model("what was trained comes")
-    model = classifier.model_
+    model = audit.find_own_model("what was trained comes").model_
     assert model.choice is not None  # A model that can be audited has chosen by folds.
     return TrainingFacts(
         n_columns=audit.numbers.shape[1],
@@ -475,7 +471,6 @@ def describe_training(audit: LabelAudit) -> TrainingFacts:
         missing_share=float(np.mean([np.isnan(column).mean() for column in audit.numbers.T])),
         n_trees=model.n_rounds,
         choice=model.choice,
-        alpha_was_open=isinstance(classifier.alpha, str) and classifier.alpha == "auto",
         untwists=model.untwists,
         boosts_jointly=isinstance(model.link, SoftmaxLink),
     )

@@ -27,13 +27,13 @@ from untwist.data.labels import encode_labels
 from untwist.data.sources import read_names
 from untwist.data.tables import allow_taking_rows, compute_fingerprint
 from untwist.data.targets import know_rows
+from untwist.fit_arguments import SourceColumns
 from untwist.noise.calibration import calibrate
 from untwist.noise.model import NoiseModel
 from untwist.noise.out_of_fold import estimate_noise_of, estimate_noise_of_reviewed, estimate_noise_of_sources
 from untwist.noise.sources import NoiseBySource
 from untwist.out_of_fold import OutOfFold
 from untwist.sums import average
-from untwist.training_data import SourceColumns
 
 __all__ = ["Judges", "ask_clones", "ask_fitted_model", "fit_own_model", "judges_by_own_folds", "read_judges"]
 

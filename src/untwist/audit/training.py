@@ -13,9 +13,10 @@ from untwist.arguments import Array
 from untwist.automatic.search import Search
 from untwist.classifier import UntwistClassifier
 from untwist.data.targets import know_rows
+from untwist.fit_arguments import SourceColumns
 from untwist.model import FittedModel
 from untwist.settings import N_FOLDS, Settings, resolve_recipe
-from untwist.training_data import SourceColumns, TrainingData
+from untwist.training_data import TrainingData
 
 __all__ = ["train_chosen_candidate", "train_on_numbers"]
 

@@ -191,7 +191,8 @@ def _inspect_model(options: argparse.Namespace) -> int:
     if options.json:
         print(encode_json(found))
         return 0
-    print_result(f"{options.file}: {found['trees']} trees, {found['bytes'] / 1000:.0f} kB, untwist {found['untwist']}")
+    size = f"{found['trees']} trees, {found['bytes'] / 1000:.0f} kB"
+    print_result(f"{options.file}: {found['model']}, {size}, untwist {found['untwist']}")
     classes = ", ".join(str(label) for label in model.classes_)
     print_result(f"trained on {found['training_rows']} rows; classes {classes}; alpha {model.model_.alpha:g}")
     print_result(f"noise: {found['noise']}")

@@ -266,7 +266,7 @@ def describe_noise(model: ModelPredictions) -> str:
     """
     sources = model.model_.sources
     if model.model_.unreliable_words:
-        return model.model_.unreliable_words
+        return str(model.model_.unreliable_words)
     if sources is not None and sources.stands_out.any():
         # The noise of the model is that of labels as they weighed in training, those of bad sources less.
         return f"wrong labels: {np.average(sources.shares, weights=sources.counts):.1%} of all"

@@ -593,7 +593,7 @@ def _explain_alpha(trained: TrainingFacts) -> str:
         words += "Above 1 it counts for less than in an ordinary booster, and the less the larger alpha is. "
     else:
         words += "Below 1 it counts for more than in an ordinary booster. "
-    words += "This value predicted the labels of unseen rows best. " if trained.alpha_was_open else "It was given. "
+    words += "This value predicted the labels of unseen rows best. "
     if not trained.untwists:
         return words + "Probabilities follow from alpha alone: they are not corrected by the noise found above."
     return (
