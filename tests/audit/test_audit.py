@@ -9,8 +9,8 @@ import pytest
 from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import average_precision_score
 
-from helpers.quick import QuickClassifier, make_classifier
-from untwist import PILBoostClassifier, UntwistClassifier
+from helpers.quick import QuickClassifier
+from untwist import UntwistClassifier
 from untwist.audit import LabelAudit, audit_labels
 from untwist.noise.rates import estimate_rates
 from untwist.noise.two_classes import TwoClassNoise
@@ -419,7 +419,7 @@ def test_a_fitted_model_is_audited_without_another_fit(monkeypatch):
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
     audit = audit_labels(X, noisy)
     model = UntwistClassifier(random_state=0).fit(X, noisy)
-    monkeypatch.setattr(PILBoostClassifier, "fit", lambda *_: pytest.fail("fitted again"))
+    monkeypatch.setattr(UntwistClassifier, "fit", lambda *_: pytest.fail("fitted again"))
     again = audit_labels(X, noisy, model)
     assert_equal_audits(again, audit)
     assert again.model is model
@@ -435,11 +435,11 @@ def test_the_audit_and_the_model_it_uses_agree_on_the_noise():
     assert (noise.rate_neg, noise.rate_pos, noise.found) == (0.1, 0.3, True)
 
 
-@pytest.mark.parametrize("settings", [{"noise": None}, {"alpha": 1.0, "noise": None}, {"alpha": "menon"}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"alpha": 1.0}], ids=str)
 def test_a_model_without_an_estimate_of_its_own_is_audited_by_its_posteriors(settings):
     X, y = draw_easy_rows(400)
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
-    model = make_classifier(random_state=0, **settings).fit(X, noisy)
+    model = QuickClassifier(noise=None, random_state=0, **settings).fit(X, noisy)
     noise = audit_labels(X, noisy, model).noise
     assert isinstance(noise, TwoClassNoise)
     expected = estimate_rates(model.oof_proba_[:, 1], noisy)
@@ -477,23 +477,6 @@ def test_weight_2_is_a_repeated_row():
 
 
 # ---- what is refused ----
-
-
-def test_models_that_cannot_be_audited_are_refused():
-    X, y = draw_easy_rows(100)
-    message = "model must be a PILBoostClassifier that chose by folds"
-    for model in (
-        PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=2).fit(X, y),
-        UntwistClassifier().fit(X, y, X_val=X, y_val=y),
-    ):
-        with pytest.raises(ValueError, match=message):
-            audit_labels(X, y, model)
-
-
-def test_settings_that_an_audit_cannot_judge_by_are_refused():
-    X, y = draw_easy_rows(100)
-    with pytest.raises(ValueError, match=r"model must have a positive alpha, got -2.0"):
-        audit_labels(X, y, QuickClassifier(alpha=-2.0, random_state=0).fit(X, y))
 
 
 def test_a_column_without_any_value_explains_nothing():

@@ -8,6 +8,7 @@ import pytest
 
 from helpers.report_fixtures import read_text
 from helpers.small_audits import make_audit
+from helpers.unseen import make_unseen
 from untwist import UntwistClassifier
 from untwist.audit import audit_labels, comparison
 from untwist.audit.comparison import FEW_ROWS, STOPPING_SHARE
@@ -83,7 +84,7 @@ def test_peers_get_the_folds_of_the_audit(monkeypatch, engine):
 
     monkeypatch.setattr(comparison, "PEERS", {"recorder": ("numpy", Recorder)})
     compare(audit)
-    assert judged == [row.tobytes() for row in X[audit.fitted.out_of_fold.rows]]
+    assert judged == [row.tobytes() for row in X[audit.fitted.out_of_fold.parts.rows]]
 
 
 def test_peers_that_are_not_installed_are_left_out(monkeypatch, shop):
@@ -227,17 +228,13 @@ def test_threads_are_as_many_as_there_are_for_many_rows(monkeypatch):
 
 
 @pytest.mark.parametrize("has_own_folds", [False, True])
-def test_folds_train_on_what_they_do_not_set_aside_or_as_they_were_told(monkeypatch, has_own_folds):
-    folds = np.array([[2.0, 0.0, 0.5], [0.0, 1.0, 0.5]])
+def test_folds_train_on_what_they_do_not_set_aside_or_as_they_were_told(has_own_folds):
+    held_out = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]])
     trained = np.array([[False, False, True], [True, False, False]])
-    data = SimpleNamespace(
-        folds=folds,
-        weight=np.array([2.0, 1.0, 1.0]),
-        unweigh_classes=lambda: np.array([4.0, 3.0, 2.0]),
-        own_folds=SimpleNamespace(trained=trained) if has_own_folds else None,
-    )
-    monkeypatch.setattr(comparison, "collect_again", lambda *_: data)
-    shares, weight = comparison._find_folds(make_audit(model="ours"))
+    own_folds = SimpleNamespace(trained=trained) if has_own_folds else None
+    unseen = make_unseen(np.full((3, 2), 0.5), weight=[4, 3, 2], held_out=held_out, own_folds=own_folds)
+    model = SimpleNamespace(model_=SimpleNamespace(out_of_fold=unseen))
+    shares, weight = comparison._find_folds(make_audit(model=model))
     assert shares.tolist() == [[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]]
     expected = [[0.0, 0.0, 2.0], [4.0, 0.0, 0.0]] if has_own_folds else [[0.0, 3.0, 1.0], [4.0, 0.0, 1.0]]
     assert weight.tolist() == expected

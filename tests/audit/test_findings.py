@@ -298,7 +298,7 @@ def make_trained(**changes):
         untwists=False,
         link=None,
         importances=lambda kind: kind,
-        out_of_fold=SimpleNamespace(fit_weights=lambda: "weights"),
+        out_of_fold=SimpleNamespace(weight="weights"),
     )
     X = np.zeros((60, 3))
     X[:6, 0] = X[:18, 2] = np.nan

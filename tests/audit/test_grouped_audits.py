@@ -21,9 +21,9 @@ from untwist.audit import audit_labels
 from untwist.audit.findings import count_finds
 from untwist.audit.judging import doubt_judgement, judge_alike
 from untwist.audit.slices import Excess, find_p_values
-from untwist.automatic import sources as automatic_sources
 from untwist.commands.steps import find_matrix
 from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG, Twins
+from untwist.noise import out_of_fold as noise_of_folds
 from untwist.noise.rates import estimate_rates
 from untwist.noise.sources import estimate_by_source
 from untwist.report import compare, report
@@ -207,7 +207,7 @@ def test_a_fit_counts_groups_where_it_tells_sources_apart(patients, monkeypatch)
         told.append(options["rows_per_case"])
         return estimate_by_source(*arguments, **options)
 
-    monkeypatch.setattr(automatic_sources, "estimate_by_source", estimate)
+    monkeypatch.setattr(noise_of_folds, "estimate_by_source", estimate)
     model = QuickClassifier(n_estimators=10, max_depth=2, random_state=0)
     model.fit(X, y, groups=patient, source=patient % 3)
     assert told[-1] == audit_labels(X, y, model).rows_per_case > 20

@@ -311,7 +311,7 @@ def test_training_without_a_column_is_training_on_the_other_columns(branches):
     )
     assert fitted.importances("gain")[4] == 0
     assert fitted.choice.best.max_depth == best.max_depth
-    here = fitted.out_of_fold_posterior_of_labels()[:, 1]
+    here = fitted.out_of_fold.posterior[:, 1]
     agreement = np.corrcoef(here, twin.fit(X, audit.given).predict_proba(X)[:, 1])[0, 1]
     assert agreement > 0.95
 
@@ -598,7 +598,9 @@ def told(monkeypatch):
         matrices=np.array([[[0.97, 0.03], [0.03, 0.97]]] * 2 + [[[0.55, 0.45], [0.45, 0.55]]]),
     )
     posterior = np.random.default_rng(5).dirichlet([1, 1], 120)
-    fitted = SimpleNamespace(out_of_fold_posterior_of_labels=lambda: posterior, estimate_rates=lambda: noise)
+    fitted = SimpleNamespace(out_of_fold=SimpleNamespace(posterior=posterior))
+    noise_by_fit = {id(fitted.out_of_fold): noise}
+    monkeypatch.setattr(hidden_sources, "estimate_noise_of", lambda unseen: noise_by_fit[id(unseen)])
     changes = {"evidence": 7.0}
     monkeypatch.setattr(hidden_sources, "train_on_numbers", lambda *_, **__: fitted)
     monkeypatch.setattr(hidden_sources, "estimate_by_source", lambda *_, **__: replace(by_value, **changes))

@@ -17,13 +17,13 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
 
 from helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import Decisions, audit_labels, seen_labels
 from untwist.audit.posteriors import read_posteriors
 from untwist.boosting import memory
+from untwist.crossing import cross_fit_clones, find_held_out_shares
 from untwist.noise.two_classes import TwoClassNoise
 from untwist.report import compare, report
 from untwist.twisters import ClassNoise
@@ -296,7 +296,7 @@ def test_folds_are_fitted_as_a_slow_twin_does():
     X, y, _ = draw_noisy_rows(200)
     folds = np.zeros((4, 200))
     folds[np.arange(200) % 4, np.arange(200)] = 1.0
-    posterior = predict_out_of_fold(GaussianNB(), X, y, np.array([0, 1]), folds, np.ones(200))
+    posterior = cross_fit_clones(GaussianNB(), X, y, np.array([0, 1]), folds, np.ones(200)).out_of_fold.posterior
     for row in range(200):
         others = np.arange(200) % 4 != row % 4
         expected = GaussianNB().fit(X[others], y[others]).predict_proba(X[row : row + 1])[0]
@@ -310,7 +310,7 @@ def test_a_row_that_several_folds_share_gets_their_mean_and_one_without_weight_t
     folds[np.arange(100) % 2, np.arange(100)] = weight
     folds[:, 0] = [1.0, 3.0]
     np.testing.assert_array_equal(find_held_out_shares(folds, weight)[:, :3], [[0.25, 0, 1], [0.75, 0, 0]])
-    posterior = predict_out_of_fold(GaussianNB(), X, y, np.array([0, 1]), folds, weight)
+    posterior = cross_fit_clones(GaussianNB(), X, y, np.array([0, 1]), folds, weight).out_of_fold.posterior
     parts = [
         GaussianNB().fit(X[kept > 0], y[kept > 0], sample_weight=kept[kept > 0]).predict_proba(X[:2])
         for kept in weight - folds
@@ -331,7 +331,7 @@ def test_a_class_that_a_fold_has_not_seen_has_no_probability_there():
     y[0] = 2
     folds = np.zeros((5, 100))
     folds[np.arange(100) % 5, np.arange(100)] = 1.0
-    posterior = predict_out_of_fold(GaussianNB(), X, y, np.arange(3), folds, np.ones(100))
+    posterior = cross_fit_clones(GaussianNB(), X, y, np.arange(3), folds, np.ones(100)).out_of_fold.posterior
     assert (posterior[::5, 2] == 0).all()
     np.testing.assert_allclose(posterior.sum(axis=1), 1.0)
 
@@ -525,12 +525,14 @@ def test_an_unfitted_classifier_of_ours_is_fitted_as_the_audit_would():
         audit_labels(X, y, UntwistClassifier(cv=3), cv=4)
 
 
-def test_an_unfitted_classifier_of_ours_that_chooses_nothing_is_fitted_out_of_fold():
+def test_a_classifier_of_ours_that_chooses_nothing_is_fitted_out_of_fold():
     X, y, _ = draw_noisy_rows(300)
     given = PILBoostClassifier(alpha=1.0, n_estimators=20, max_depth=2, random_state=0)
     audit = audit_labels(X, y, given)
     assert audit.model is None
     assert audit.judge == "PILBoostClassifier, fitted out of fold"
+    # One that is fitted has seen every label: it is cloned all the same.
+    np.testing.assert_array_equal(audit_labels(X, y, given.fit(X, y)).wrong, audit.wrong)
     # Believing every label is how it learns; the audit says how many are wrong all the same, and nothing warns of it.
     believing = audit_labels(X, y, QuickClassifier(alpha=1.0), seeks_sources=False)
     assert believing.noise.found

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import UntwistClassifier
 from untwist.audit import audit_labels, sources
 from untwist.audit.judging import find_unseen_share, judge_by_source, move_interval
 from untwist.audit.sources import Disagreement, SourceQuality, find_disagreements, judge_items, rate_sources
@@ -183,7 +183,7 @@ def test_a_fitted_model_brings_its_sources_and_others_are_refused(monkeypatch):
     X, y, branch, _ = draw_branches(500)
     model = UntwistClassifier(random_state=0).fit(X, y, source=branch)
     plain = UntwistClassifier(random_state=0).fit(X, y)
-    monkeypatch.setattr(PILBoostClassifier, "fit", lambda *_, **__: pytest.fail("fitted again"))
+    monkeypatch.setattr(UntwistClassifier, "fit", lambda *_, **__: pytest.fail("fitted again"))
     audit = audit_labels(X, y, model)
     again = audit_labels(X, y, model, source=branch)
     assert audit.source.tolist() == again.source.tolist() == branch.tolist()
@@ -664,7 +664,7 @@ def test_items_without_names_do_not_take_those_of_others():
     names[::6] = None
     model = UntwistClassifier(random_state=0).fit(X, y, source=who, item=names)
     audit = audit_labels(X, y, model, source=who, item=names)
-    assert len(np.unique(audit.item)) == model.model_.out_of_fold.sources.n_items
+    assert len(np.unique(audit.item)) == model.model_.out_of_fold.context.sources.n_items
     nameless = UntwistClassifier(random_state=0).fit(X, y, source=who, item=[None] * len(y))
     audit = audit_labels(X, y, nameless, source=who, item=[None] * len(y))
     np.testing.assert_array_equal(audit.item, np.arange(len(y)))

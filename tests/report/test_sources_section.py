@@ -140,9 +140,9 @@ def test_hostile_names_of_sources_stay_text():
 def test_what_is_trained_again_has_the_folds_of_the_items(voted):
     audit = voted.audit
     again = train_again(audit, audit.given)
-    assert again.out_of_fold.fingerprint == audit.fitted.out_of_fold.fingerprint
+    assert again.out_of_fold.context.fingerprint == audit.fitted.out_of_fold.context.fingerprint
     if (audit.by_source.reliability > 0.5 * audit.by_source.reliability.max()).all():
-        np.testing.assert_array_equal(again.out_of_fold.scores, audit.fitted.out_of_fold.scores)
+        np.testing.assert_array_equal(again.out_of_fold.posterior, audit.fitted.out_of_fold.posterior)
     measured = compare(audit)["untwist"]
     by_features = audit.clean.argmax(axis=1)
     assert measured.agreement_with_given == pytest.approx(np.mean(by_features == audit.label_indices))
