@@ -12,13 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array, check_count
-from untwist.audit.findings import (
-    average_learning_curves,
-    count_finds,
-    expect_finds,
-    measure_reliability,
-    trace_clean_posterior,
-)
+from untwist.audit.calibration import measure_reliability, trace_clean_posterior
+from untwist.audit.context import find_positions
+from untwist.audit.explaining import require_model
+from untwist.audit.findings import average_learning_curves, count_finds, expect_finds
 from untwist.audit.labels import LabelAudit
 from untwist.classifier import find_model
 from untwist.model import FittedModel
@@ -280,7 +277,7 @@ def plot_review_yield(
         most = max(2 * len(audit.suspects()), LEAST_REVIEWED) if review is None else len(review[0])
     points = np.array(expect_finds(audit, check_count("most", most, low=1)))
     ax = _open(ax)
-    word = "expected" if audit.knows_share else "at most"
+    word = "expected" if audit.verdict.knows_share else "at most"
     ax.plot(*points.T, color=BLUE, label=f"{word}, the most suspect rows first")
     highest = float(points[:, 1].max())
     if review is not None:
@@ -303,7 +300,7 @@ def plot_review_yield(
 def _list_review(audit: LabelAudit, decisions: Any) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return the rows that were reviewed, the most suspect first, and whether the label of each was changed."""
     reviewed = np.asarray(decisions.reviewed, dtype=bool)
-    rows = audit.find_positions(np.asarray(decisions.rows)[reviewed])
+    rows = find_positions(np.asarray(decisions.rows)[reviewed], len(audit.given))
     if not len(rows):
         raise ValueError("decisions must have rows that were reviewed, and all were skipped")
     given, labels = (np.asarray(one)[reviewed].astype(str) for one in (decisions.given, decisions.labels))
@@ -326,7 +323,7 @@ def _open(ax: Axes | None) -> Axes:
 
 
 def _find_fitted(model: Any) -> FittedModel:
-    return model.fitted if isinstance(model, LabelAudit) else find_model(model)
+    return require_model(model, "what was fitted comes").model_ if isinstance(model, LabelAudit) else find_model(model)
 
 
 def _require_audit(audit: Any) -> None:
@@ -346,7 +343,7 @@ def _find_noise(model: Any) -> NoiseEstimate | MatrixUntwisting:
 def _look_up_noise(model: Any) -> tuple[NoiseEstimate | MatrixUntwisting | None, str]:
     """Return what was estimated, and why it cannot be relied on; no words where it can."""
     if isinstance(model, LabelAudit):
-        return model.noise, "" if model.tells_how_many else model.describe_noise()
+        return model.noise, "" if model.verdict.tells_how_many else model.verdict.noise
     fitted = find_model(model)
     return fitted.noise, fitted.unreliable_words
 

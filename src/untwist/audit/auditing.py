@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from untwist.arguments import Array
+from untwist.audit.context import AuditedTable, Judge, RowContext
 from untwist.audit.correcting import find_order
 from untwist.audit.judging import (
     Judgement,
@@ -69,7 +69,6 @@ def audit_labels(
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
-    seeks_sources: bool = True,
     verbose: int = 0,
 ) -> LabelAudit:
     """Judge every label of (X, y) by models that have not seen it.
@@ -80,7 +79,7 @@ def audit_labels(
         As `PILBoostClassifier.fit` takes them. `source` says who or what gave each label, `item` which rows are labels
         of one thing, and `groups` which rows belong together, as those of one patient do; none is a feature. Rows of a
         group are judged by models that have seen none of it, and where they err together they count as few. Rows that
-        nearly repeat rows of other folds are looked for (`LabelAudit.twins`), with groups too: among rows whose group
+        nearly repeat rows of other folds are looked for (`RowContext.twins`), with groups too: among rows whose group
         has several rows or is not known. `reviewed` says what a person found: of these rows it is certain whether the
         label that `y` has is wrong, they are never suspects, and `LabelAudit.review` counts them; it goes without
         `source`. X may be left out where `pred_probs` are given; beside `model` it may be whatever that takes, texts
@@ -95,7 +94,7 @@ def audit_labels(
         Posteriors of any model in place of one, out of fold: no row may be judged by a model that has seen its label.
         Columns are in the order of the sorted classes, or those of a DataFrame are named by the classes; of two classes
         the probability of the second one will do. They are calibrated to the labels first. A UserWarning names
-        posteriors that look as if they had seen the labels (`LabelAudit.looks_in_sample`).
+        posteriors that look as if they had seen the labels (`LabelAudit.judge`).
     cv : int, splitter, iterable or None
         The folds that labels are judged by, as `PILBoostClassifier` takes them. Rows that folds of one's own do not
         judge have NaN in `wrong`, and no part in what is said of the labels. Not with `pred_probs` or a fitted model,
@@ -103,10 +102,6 @@ def audit_labels(
     n_jobs, random_state
         Those of the classifier that is fitted, unless it is given and has its own; for another model `random_state` is
         that of the folds.
-    seeks_sources : bool, default True
-        Where no source is given and a PILBoostClassifier judges, whether to look for a column that looks like one: see
-        `HiddenSource`. Where some column may be one, the chosen candidate is trained again without it, of two columns
-        at most.
     verbose : int, default 0
         That of the classifier that is fitted. Above 0 it is shown how far the audit is, with an estimate of what is
         left: a line in a terminal, a bar in a notebook.
@@ -153,7 +148,7 @@ def audit_labels(
                 if value is not None:
                     raise ValueError(f"{name} belongs to the fit of the model that is given: leave it out")
         with show_progress(verbose > 0):
-            return _audit_by_own_model(X, y, model, SourceColumns(source, item, groups), seeks_sources)
+            return _audit_by_own_model(X, y, model, SourceColumns(source, item, groups))
     if pred_probs is not None and cv is not None:
         raise ValueError("cv must be None with pred_probs, whose folds are made already")
     if reviewed is not None and source is not None:
@@ -198,9 +193,7 @@ def _make_auditor(model: PILBoostClassifier, *, verbose: int, **told: Any) -> PI
     return auditor
 
 
-def _audit_by_own_model(
-    X: Any, y: Any, model: PILBoostClassifier, columns: SourceColumns, seeks_sources: bool
-) -> LabelAudit:
+def _audit_by_own_model(X: Any, y: Any, model: PILBoostClassifier, columns: SourceColumns) -> LabelAudit:
     """Judge labels by a classifier that chose by folds."""
     posterior = getattr(model, "oof_proba_", None)
     if posterior is None:
@@ -226,7 +219,7 @@ def _audit_by_own_model(
         judged = settle_reviewed(judged, review, held, weight)
     if twins is not None:
         judged = doubt_judgement(judged, twins.share)
-    audit = LabelAudit(
+    return LabelAudit(
         classes=fitted.classes,
         given=fitted.classes[held],
         predicted=fitted.classes[judged.predicted],
@@ -237,25 +230,21 @@ def _audit_by_own_model(
         rate_by_label=dict(zip(fitted.classes.tolist(), judged.share_by_label, strict=True)),
         weight=weight,
         model=model,
-        X=X,
-        source=None if votes is None else _name_sources(votes),
-        item=None if votes is None else _name_items(votes, columns.item, weight),
-        by_source=_doubt_sources(fitted.sources, twins),
-        reviewed=None if review is None else review.is_reviewed,
-        before_review=_name_labels_before(review, fitted.classes),
-        n_skipped=0 if review is None else review.n_skipped,
-        encoder=fitted.encoder,
-        groups=None if groups is None else groups.name_rows(),
-        rows_per_case=cases,
-        judged=is_judged,
-        twins=twins,
-        order=find_order(y, fitted.classes),
+        table=AuditedTable(X, fitted.encoder, model),
+        context=RowContext(
+            source=None if votes is None else _name_sources(votes),
+            item=None if votes is None else _name_items(votes, columns.item, weight),
+            by_source=_doubt_sources(fitted.sources, twins),
+            reviewed=None if review is None else review.is_reviewed,
+            before_review=_name_labels_before(review, fitted.classes),
+            n_skipped=0 if review is None else review.n_skipped,
+            groups=None if groups is None else groups.name_rows(),
+            rows_per_case=cases,
+            judged=is_judged,
+            twins=twins,
+            order=find_order(y, fitted.classes),
+        ),
     )
-    # What a column would explain as a source is measured row by row, in folds that are made anew.
-    rows_are_alone = votes is None and groups is None and fitted.out_of_fold.own_folds is None
-    if not seeks_sources or not rows_are_alone:
-        return audit
-    return replace(audit, hidden_source=audit.find_hidden_source())
 
 
 def _audit_by_posterior(
@@ -306,21 +295,21 @@ def _audit_by_posterior(
         rate_by_label=dict(zip(rows.classes.tolist(), judged.share_by_label, strict=True)),
         weight=weight,
         model=None,
-        X=X,
-        source=None if votes is None else _name_sources(votes),
-        item=None if votes is None else _name_items(votes, item, weight),
-        by_source=_doubt_sources(by_source, rows.twins),
-        reviewed=None if review is None else review.is_reviewed,
-        before_review=_name_labels_before(review, rows.classes),
-        n_skipped=0 if review is None else review.n_skipped,
-        encoder=rows.encoder,
-        judge=judge,
-        in_sample_reason=in_sample_reason,
-        groups=None if rows.groups is None else rows.groups.name_rows(),
-        rows_per_case=cases,
-        judged=is_judged,
-        twins=rows.twins,
-        order=find_order(y, rows.classes),
+        table=AuditedTable(X, rows.encoder),
+        judge=Judge(judge, in_sample_reason),
+        context=RowContext(
+            source=None if votes is None else _name_sources(votes),
+            item=None if votes is None else _name_items(votes, item, weight),
+            by_source=_doubt_sources(by_source, rows.twins),
+            reviewed=None if review is None else review.is_reviewed,
+            before_review=_name_labels_before(review, rows.classes),
+            n_skipped=0 if review is None else review.n_skipped,
+            groups=None if rows.groups is None else rows.groups.name_rows(),
+            rows_per_case=cases,
+            judged=is_judged,
+            twins=rows.twins,
+            order=find_order(y, rows.classes),
+        ),
     )
 
 

@@ -1,11 +1,10 @@
-"""The chosen candidate, trained once more: on other labels, on some of the rows, or without one of the columns."""
+"""The chosen candidate, trained once more: on some of the rows, or without one of the columns."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_monotonic_cst
 
@@ -14,35 +13,12 @@ from untwist.automatic.search import Search
 from untwist.classifier import PILBoostClassifier, list_parameters
 from untwist.data.targets import know_rows
 from untwist.model import FittedModel
-from untwist.settings import N_FOLDS, Settings, resolve
+from untwist.settings import Settings, resolve
 from untwist.theory.links import LogitLink
 from untwist.theory.several_classes import SoftmaxLink
 from untwist.training_data import SourceColumns, TrainingData
 
-__all__ = ["collect_again", "train_chosen_candidate", "train_on_numbers"]
-
-
-def train_chosen_candidate(
-    model: PILBoostClassifier, X: Any, labels: NDArray[Any], weight: Array, sources: SourceColumns
-) -> FittedModel:
-    """Train the chosen candidate, by folds of its own, with nothing left to choose.
-
-    Parameters
-    ----------
-    model : PILBoostClassifier
-        A classifier that chose by folds.
-    X : table
-        Its rows.
-    labels, weight : arrays
-        What to train it on.
-    sources : SourceColumns
-        Who gave the labels.
-
-    Returns
-    -------
-    FittedModel
-    """
-    return _train(model, _resolve(model), X, labels, weight, sources)
+__all__ = ["collect_again", "train_on_numbers"]
 
 
 def collect_again(model: PILBoostClassifier, X: Any, labels: NDArray[Any], sources: SourceColumns) -> TrainingData:
@@ -72,12 +48,10 @@ def train_on_numbers(
     numbers: Array,
     labels: NDArray[Any],
     weight: Array,
-    sources: SourceColumns | None = None,
     *,
     without: int | None = None,
-    rows: NDArray[np.intp] | None = None,
 ) -> FittedModel:
-    """Train the chosen candidate on rows that are numbers, perhaps without a column, which is 0 everywhere then.
+    """Train the chosen candidate, by folds of its own, on rows that are numbers.
 
     Parameters
     ----------
@@ -87,12 +61,8 @@ def train_on_numbers(
         Some or all of its rows, as numbers.
     labels, weight : arrays
         Their labels and weights.
-    sources : SourceColumns or None
-        Who gave the labels, if that is known.
     without : int or None
-        The position of a column to leave out.
-    rows : array of int or None
-        Which of the rows that the classifier was fitted to these are; None for all of them.
+        The position of a column to leave out: it is 0 everywhere then.
 
     Returns
     -------
@@ -100,8 +70,6 @@ def train_on_numbers(
     """
     encoder = model.model_.encoder
     settings = _resolve(model)
-    if rows is not None and not isinstance(settings.cv, int):
-        settings = replace(settings, cv=N_FOLDS)  # Of some rows, folds of one's own may train on too few.
     settings = replace(settings, categorical_features=sorted(encoder.schema.categories.keys() - {without}))
     if settings.monotonic_cst is not None:
         # These rows are an array, whose columns have no names.
@@ -110,7 +78,7 @@ def train_on_numbers(
     if without is not None:
         numbers = numbers.copy()
         numbers[:, without] = 0.0
-    return _train(model, settings, numbers, labels, weight, sources or SourceColumns())
+    return _train(model, settings, numbers, labels, weight)
 
 
 def _resolve(model: PILBoostClassifier) -> Settings:
@@ -121,7 +89,7 @@ def _resolve(model: PILBoostClassifier) -> Settings:
 
 
 def _train(
-    model: PILBoostClassifier, settings: Settings, X: Any, labels: NDArray[Any], weight: Array, sources: SourceColumns
+    model: PILBoostClassifier, settings: Settings, numbers: Array, labels: NDArray[Any], weight: Array
 ) -> FittedModel:
     """Train the candidate that a model has chosen."""
     choice = model.model_.choice
@@ -129,7 +97,7 @@ def _train(
     if not isinstance(model.model_.link, (LogitLink, SoftmaxLink)):  # An older untwist may have mixed no families.
         settings = replace(settings, families="boosted")
     with know_rows():
-        data = TrainingData.collect(settings, X, labels, weight, sources=sources)
+        data = TrainingData.collect(settings, numbers, labels, weight, sources=SourceColumns())
     fit = Search(replace(data, settings=settings.narrow_to(choice.best))).run()
     if fit.interrupt is not None:
         raise fit.interrupt
