@@ -108,7 +108,7 @@ def take(values, rows):
 
 def assert_same_audits(shuffled, audit, order):
     """Both audits say the same of every row, of all together, of sources and of slices, and on the page."""
-    for name in ("posterior", "wrong", "predicted", "weight", "truth", "value_for_model", "wrong_at_most"):
+    for name in ("posterior", "wrong", "predicted", "weight", "truth", "wrong_at_most"):
         np.testing.assert_array_equal(getattr(shuffled, name), getattr(audit, name)[order], err_msg=name)
     assert shuffled.noise_rate == audit.noise_rate
     assert shuffled.judge.in_sample_reason == audit.judge.in_sample_reason
