@@ -655,6 +655,6 @@ def test_a_search_chooses_and_grows_the_same_on_however_many_threads(name, taken
             np.testing.assert_array_equal(one.losses, other.losses)
             np.testing.assert_array_equal(one.errors, other.errors)
         assert_same_forests(together, alone, X)
-        np.testing.assert_array_equal(together.model_.out_of_fold.scores, alone.model_.out_of_fold.scores)
+        np.testing.assert_array_equal(together.model_.out_of_fold.posterior, alone.model_.out_of_fold.posterior)
     if name == "deep trees, longer steps":  # Some had made more rounds than they needed before it was their turn.
         assert any(one.run.made > one.run.count for one in taken)

@@ -11,7 +11,7 @@ from helpers.quick import make_classifier
 from helpers.strategies import holds
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
-from untwist.audit.findings import measure_reliability, measure_spread, trace_clean_posterior
+from untwist.audit.calibration import measure_reliability, measure_spread, trace_clean_posterior
 from untwist.files import dumps
 
 N = 120
@@ -109,19 +109,19 @@ def take(values, rows):
 
 def assert_same_audits(shuffled, audit, order):
     """Both audits say the same of every row, of all together, of sources and of slices, and on the page."""
-    for name in ("posterior", "wrong", "predicted", "weight", "truth", "value_for_model", "wrong_at_most"):
+    for name in ("posterior", "wrong", "predicted", "weight", "truth", "wrong_at_most"):
         np.testing.assert_array_equal(getattr(shuffled, name), getattr(audit, name)[order], err_msg=name)
     assert shuffled.noise_rate == audit.noise_rate
-    assert shuffled.in_sample_reason == audit.in_sample_reason
+    assert shuffled.judge.in_sample_reason == audit.judge.in_sample_reason
     assert shuffled.rate_by_label == audit.rate_by_label
     assert shuffled.confusions() == audit.confusions()
     np.testing.assert_array_equal(shuffled.matrix, audit.matrix)
     assert str(shuffled.noise) == str(audit.noise)
     assert set(order[shuffled.suspects()]) == set(audit.suspects())
-    if audit.source is not None:
-        assert shuffled.list_sources() == audit.list_sources()
-        assert shuffled.list_disagreements() == audit.list_disagreements()
-    if audit.X is not None:
+    if audit.context.source is not None:
+        assert shuffled.sources.rate() == audit.sources.rate()
+        assert shuffled.sources.find_disagreements() == audit.sources.find_disagreements()
+    if audit.table.X is not None:
         assert shuffled.slices(false_discovery_rate=0.5) == audit.slices(false_discovery_rate=0.5)
     for measure in (measure_reliability, measure_spread, trace_clean_posterior):
         assert measure(shuffled) == measure(audit)

@@ -15,7 +15,8 @@ import numpy as np
 
 from untwist.classifier import UntwistClassifier
 from untwist.commands.blocks import SheetInBlocks, prepare_in_blocks, reads_in_blocks
-from untwist.commands.columns import Hints, PreparedTable, prepare, remember_readings
+from untwist.commands.cells import Hints
+from untwist.commands.columns import PreparedTable, prepare, remember_readings
 from untwist.commands.kinds import refuse_no_table
 from untwist.commands.sheets import Sheet, read
 from untwist.data.decisions import Decisions
