@@ -5,7 +5,6 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
 
 from untwist import crossing
 from untwist.crossing import cross_fit_clones, find_held_out_shares

@@ -11,7 +11,6 @@ from scipy.special import expit, logit
 from helpers.quick import QuickClassifier, make_classifier
 from helpers.sourced_rows import draw_sourced_rows
 from untwist import PILBoostClassifier, UntwistClassifier
-from untwist.classifier import find_model
 from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG
 from untwist.files import dumps, loads
 from untwist.links import CanonicalLink, ClippedLink
@@ -20,6 +19,7 @@ from untwist.model import FittedModel
 from untwist.noise.posterior import Posterior
 from untwist.noise.several_classes import SeveralClassesNoise
 from untwist.noise.two_classes import TwoClassNoise
+from untwist.predicting import find_model
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,6 @@ class ScriptedModel:
     name: str = "first"
 
 
-
 def make_own(weight=(1.0, 2.0, 0.0, 1.0, 1.0, 3.0), fingerprint=7):
     return make_unseen(POSTERIOR, weight=weight, fingerprint=fingerprint)
 
