@@ -84,7 +84,8 @@ def make_model(rounds=6, **settings):
 
 
 def list_forests(fitted):
-    return fitted.forest_ if isinstance(fitted.forest_, list) else [fitted.forest_]
+    forests = fitted.model_.by_class("forest")
+    return forests if isinstance(forests, list) else [forests]
 
 
 def assert_same_forests(one, other, X=None, other_X=None):
