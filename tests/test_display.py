@@ -9,11 +9,10 @@ import pytest
 from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.untwisting import Untwisting
 
 from untwist import PILBoostClassifier, UntwistClassifier, display
 from untwist.audit import audit_labels
+from untwist.noise.several_classes import SeveralClassesNoise
 
 HOSTILE = "<script>alert('1')</script>"
 
@@ -53,7 +52,7 @@ def hostile():
 
 def list_shown(audit):
     model = audit.model
-    return [audit, audit.noise, model.choice_, audit.by_source]
+    return [audit, audit.noise, model.choice_, audit.context.by_source]
 
 
 @pytest.mark.parametrize("name", ["shop", "three", "hostile"])
@@ -78,7 +77,7 @@ def test_the_short_form_of_an_audit_has_its_numbers(shop, three):
 
 def test_without_noise_the_short_form_says_what_is_not_excluded(shop):
     quiet = replace(shop, noise=replace(shop.noise, found=False))
-    assert repr(quiet).endswith(f"no noise found, up to {quiet.highest_share:.1%} wrong not excluded)")
+    assert repr(quiet).endswith(f"no noise found, up to {quiet.verdict.highest_share:.1%} wrong not excluded)")
     shown = Reader(quiet._repr_html_())
     assert "suspects(budget=...)" in shown.text
     assert "svg" not in shown.tags  # Nothing is suspected, so that there is nothing to draw.
@@ -94,7 +93,7 @@ def test_fragments_stand_by_themselves_and_markup_in_data_stays_text(name, reque
         assert shown.tags <= {"div", "b", "br", "table", "tr", "th", "td", "span", "svg", "rect", "path"}
     if name == "hostile":
         assert HOSTILE[:20] in Reader(audit._repr_html_()).text
-        assert HOSTILE[:20] in Reader(audit.by_source._repr_html_()).text
+        assert HOSTILE[:20] in Reader(audit.context.by_source._repr_html_()).text
         assert HOSTILE[:20] in Reader(audit.noise.write_html(audit.classes)).text
 
 
@@ -110,20 +109,13 @@ def test_the_fragment_of_an_audit_has_rates_and_suspects(shop):
 
 def test_the_fragment_of_several_classes_has_the_matrix():
     matrix = np.array([[0.8, 0.2, 0.0], [0.0, 1.0, 0.0], [0.1, 0.1, 0.8]])
-    shown = MatrixUntwisting.from_matrix(matrix)._repr_html_()
+    shown = SeveralClassesNoise.from_matrix(matrix)._repr_html_()
     cells = re.findall(r"rgba\(217,130,43,([.\d]+)\)\">([.\d]+)%", shown)
     assert [float(share) / 100 for _, share in cells] == pytest.approx(matrix.ravel())
     # The largest entry off the diagonal has the strongest colour, and the diagonal has none.
     assert [float(shade) for shade, _ in cells] == pytest.approx([0, 0.6, 0, 0, 0, 0, 0.3, 0.3, 0])
-    many = MatrixUntwisting.from_matrix(np.eye(20))._repr_html_()
+    many = SeveralClassesNoise.from_matrix(np.eye(20))._repr_html_()
     assert "and 8 more classes" in Reader(many).text
-
-
-def test_one_rate_for_every_class_is_shown_for_each():
-    untwisting = Untwisting.from_grid(
-        np.array([[0.2], [0.2]]), np.ones(1), np.ones(1), 9.0, found=True, clearest=1e-3, n_classes=3
-    )
-    assert Reader(untwisting._repr_html_()).text.count("20.0%") >= 3
 
 
 def test_the_classifier_adds_to_the_diagram(shop):

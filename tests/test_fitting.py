@@ -7,20 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from untwist.noise.matrix import MatrixUntwisting
 
 from helpers.quick import make_classifier, resolve
 from untwist import fitting
 from untwist.boosting.runs import Ending, advance
 from untwist.data.batches import Encoded
 from untwist.data.workers import Workers
+from untwist.fit_arguments import ValidationTable
 from untwist.fitting import boost_given_settings, decide_alpha, replay_rounds
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
-from untwist.noise import Untwisting
 from untwist.noise.paper import MenonEstimate
 from untwist.progress import ProgressLine, use_display
-from untwist.training_data import TrainingData, ValidationTable
+from untwist.training_data import TrainingData
 
 
 class Rounds:
@@ -93,12 +92,6 @@ def test_what_folds_set_aside_tells_nothing_of_later_rounds():
     assert fitting._list_earlier(None) is None
     assert fitting._list_earlier(SimpleNamespace(choice=None, ensembles=ensembles)) == list(ensembles)
     assert fitting._list_earlier(SimpleNamespace(choice=object(), ensembles=ensembles)) == ["forgotten"]
-
-
-def test_known_noise_is_of_two_classes_or_a_matrix():
-    assert fitting.take_known_noise(None) is None
-    assert isinstance(fitting.take_known_noise((0.1, 0.2)), Untwisting)
-    assert isinstance(fitting.take_known_noise(0.7 * np.eye(3) + 0.1), MatrixUntwisting)
 
 
 def test_alpha_is_that_of_the_settings_or_of_the_estimate():
@@ -546,10 +539,10 @@ def test_a_model_has_the_noise_that_was_given_or_that_menon_estimated():
     X = rng.normal(size=(300, 3))
     y = np.where(rng.random(300) < 0.2, X[:, 0] < 0, X[:, 0] > 0).astype(int)
     small = {"n_estimators": 3, "max_depth": 2, "random_state": 0}
-    given = make_classifier(alpha=2.0, noise=(0.1, 0.2), **small).fit(X, y).model_
-    assert given.noise is given.untwisting
+    given = QuickClassifier(alpha=2.0, noise=(0.1, 0.2), **small).fit(X, y).model_
+    assert given.noise is given.untwists
     assert (given.noise.rate_neg, given.noise.rate_pos) == (0.1, 0.2)
     menon = make_classifier(alpha="menon", **small).fit(X, y).model_
-    assert (type(menon.noise), menon.untwisting) == (MenonEstimate, None)
+    assert (type(menon.menon), menon.noise) == (MenonEstimate, None)
     plain = make_classifier(alpha=2.0, **small).fit(X, y).model_
-    assert (plain.noise, plain.untwisting) == (None, None)
+    assert (plain.menon, plain.noise) == (None, None)

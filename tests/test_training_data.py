@@ -10,10 +10,12 @@ from scipy import sparse
 
 from helpers.quick import make_classifier, resolve
 from helpers.sourced_rows import draw_sourced_rows
-from untwist import PILBoostClassifier, UntwistClassifier, training_data
+from untwist import PILBoostClassifier, UntwistClassifier, training_data, training_table
 from untwist.data.workers import Workers, solo
+from untwist.fit_arguments import InitScores, SourceColumns, ValidationTable
 from untwist.noise.paper import menon
-from untwist.training_data import N_FOLDS, InitScores, SourceColumns, TrainingData, ValidationTable
+from untwist.settings import N_FOLDS
+from untwist.training_data import TrainingData
 
 
 class Pair(Workers):
@@ -335,14 +337,14 @@ def test_reviewed_rows_go_with_settings_that_estimate_noise_on_one_machine():
 
 def test_workers_must_have_the_same_columns():
     X = np.zeros((4, 2))
-    training_data._agree_on_columns(solo, ["a"], X)
-    training_data._agree_on_columns(Pair(), ["a", "b"], X)
-    training_data._agree_on_columns(Pair(), [], X)
+    training_table._agree_on_columns(solo, ["a"], X)
+    training_table._agree_on_columns(Pair(), ["a", "b"], X)
+    training_table._agree_on_columns(Pair(), [], X)
     for other in ((["b", "a"], False), (["a", "b"], True)):
         with pytest.raises(ValueError, match="the workers must have the same columns"):
-            training_data._agree_on_columns(Differing(other), ["a", "b"], X)
+            training_table._agree_on_columns(Differing(other), ["a", "b"], X)
     with pytest.raises(ValueError, match="Batches are for one worker"):
-        training_data._agree_on_columns(Pair(item=True), ["a"], X)
+        training_table._agree_on_columns(Pair(item=True), ["a"], X)
 
 
 class Differing(Pair):
@@ -366,13 +368,13 @@ def test_effective_rows_are_counted_over_all_workers():
 
 def test_weights_of_one_worker_may_all_be_0():
     X, zeros = np.zeros((3, 1)), np.zeros(3)
-    assert training_data._check_weights(zeros, X, Pair(), ensure_non_negative=True).tolist() == [0.0] * 3
-    assert training_data._check_weights(None, X, Pair()).tolist() == [1.0] * 3
-    assert training_data._check_weights([1, 2, 0], X, Pair()).tolist() == [1.0, 2.0, 0.0]
+    assert training_table._check_weights(zeros, X, Pair(), ensure_non_negative=True).tolist() == [0.0] * 3
+    assert training_table._check_weights(None, X, Pair()).tolist() == [1.0] * 3
+    assert training_table._check_weights([1, 2, 0], X, Pair()).tolist() == [1.0, 2.0, 0.0]
     with pytest.raises(ValueError, match="Negative values"):
-        training_data._check_weights([1.0, -1.0, 0.0], X, solo, ensure_non_negative=True)
+        training_table._check_weights([1.0, -1.0, 0.0], X, solo, ensure_non_negative=True)
     with pytest.raises(ValueError, match="shape"):
-        training_data._check_weights(np.zeros(4), X, Pair())
+        training_table._check_weights(np.zeros(4), X, Pair())
 
 
 # ---- rows, weights and folds ----
@@ -380,11 +382,11 @@ def test_weights_of_one_worker_may_all_be_0():
 
 def test_several_workers_code_no_column_by_labels():
     schema = SimpleNamespace(categories={0: range(300), 2: range(2), 4: range(40)})
-    assert training_data._list_columns_to_code(schema, solo) == [0, 4]
-    assert training_data._list_columns_to_code(schema, Workers(0, 2)) == []
-    limit = training_data.MANY_CATEGORIES
+    assert training_table._list_columns_to_code(schema, solo) == [0, 4]
+    assert training_table._list_columns_to_code(schema, Workers(0, 2)) == []
+    limit = training_table.MANY_CATEGORIES
     at_the_limit = SimpleNamespace(categories={0: range(limit), 1: range(limit + 1)})
-    assert training_data._list_columns_to_code(at_the_limit, solo) == [1]
+    assert training_table._list_columns_to_code(at_the_limit, solo) == [1]
 
 
 def test_rows_are_refused_that_nothing_can_be_told_of(table):
@@ -483,27 +485,27 @@ def test_the_source_may_be_a_column_of_two_values(is_sparse):
     index = np.arange(40) % 2
     X = np.column_stack([rng.normal(size=40), 3.0 * index, index[rng.permutation(40)]])
     X = sparse.csr_array(X) if is_sparse else X
-    assert training_data._list_source_columns(X, index) == [1]
-    assert training_data._list_source_columns(X, np.zeros(40, int)) == []
+    assert training_table._list_source_columns(X, index) == [1]
+    assert training_table._list_source_columns(X, np.zeros(40, int)) == []
     rare = np.where(np.arange(40) % 4 == 0, 1, 0)  # The column is 0 for most of the rows.
     by_name = np.column_stack([rng.normal(size=40), rare])
-    assert training_data._list_source_columns(sparse.csr_array(by_name) if is_sparse else by_name, rare) == [1]
-    assert training_data._list_source_columns(X, np.arange(40)) == []  # Any row may have a source of its own.
+    assert training_table._list_source_columns(sparse.csr_array(by_name) if is_sparse else by_name, rare) == [1]
+    assert training_table._list_source_columns(X, np.arange(40)) == []  # Any row may have a source of its own.
 
 
 def test_names_of_columns_are_different():
     frame = pd.DataFrame(np.zeros((2, 3)), columns=["a", "b", "a"])
     with pytest.raises(ValueError, match=r"got \['a'\] more than once"):
-        training_data._read_column_names(frame)
-    assert training_data._read_column_names(frame.iloc[:, :2]) == ["a", "b"]
-    assert training_data._read_column_names(np.zeros((2, 2))) == []
+        training_table._read_column_names(frame)
+    assert training_table._read_column_names(frame.iloc[:, :2]) == ["a", "b"]
+    assert training_table._read_column_names(np.zeros((2, 2))) == []
 
 
 def test_validation_rows_are_stacked_in_the_kind_of_the_training_rows():
     X, more = np.arange(6.0).reshape(3, 2), np.ones((1, 2))
     for one in (X, sparse.csr_array(X)):
         for other in (more, sparse.csr_array(more)):
-            both = training_data._stack_tables(one, other)
+            both = training_table._stack_tables(one, other)
             assert sparse.issparse(both) == sparse.issparse(one)
             both = both.toarray() if sparse.issparse(both) else both
             np.testing.assert_array_equal(both, np.vstack([X, more]))

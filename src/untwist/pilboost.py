@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from untwist.arguments import Array
 from untwist.blas import use_one_blas_thread
 from untwist.data.encoding import AcceptedTables
+from untwist.fit_arguments import InitScores, SourceColumns, ValidationTable
 from untwist.fitting import boost_given_settings, replay_rounds
 from untwist.growth import Growth
 from untwist.model import FittedModel
@@ -24,7 +25,7 @@ from untwist.settings import choose_engine, resolve_paper
 from untwist.theory.certificate import Certificate, certify
 from untwist.theory.links import Link
 from untwist.theory.losses import Loss
-from untwist.training_data import InitScores, SourceColumns, TrainingData, ValidationTable
+from untwist.training_data import TrainingData
 
 __all__ = ["PILBoostClassifier"]
 

@@ -1,187 +1,56 @@
 """All that comes before round one: the table as codes, labels, weights, validation rows and folds.
 
-Workers of a distributed fit agree in here on columns, categories, classes, weights and seed; while the engine makes its
-dataset they agree on bins.
+Workers of a distributed fit agree in here on the seed; while the engine makes its dataset they agree on bins.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils.validation import (
-    _check_monotonic_cst,
-    _check_sample_weight,
-    _check_y,
-    _get_feature_names,
-    check_consistent_length,
-)
 
-from untwist.arguments import Array, check_numbers
+from untwist.arguments import Array
 from untwist.boosting.engines.engine import Dataset, EngineOptions, Rows, Task, TreeGrowth
 from untwist.boosting.forest import iterate_row_blocks
 from untwist.boosting.memory import check_memory_of_boosters
 from untwist.boosting.starting import find_prior_score, weigh_classes_exactly
 from untwist.data import tables
-from untwist.data.batches import Batches, Encoded
+from untwist.data.batches import Encoded
 from untwist.data.closeness import ComparedRows
-from untwist.data.column_names import list_names, read_other_names
-from untwist.data.emptiness import describe_emptiness
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import mix_bits, split_items_into_folds
 from untwist.data.groups import (
     OwnFolds,
     RowGroups,
-    check_own_folds,
     check_trained_classes,
-    keep_items_in_groups,
-    read_groups,
-    read_own_folds,
 )
-from untwist.data.label_coding import MANY_CATEGORIES, LabelCoding
+from untwist.data.label_coding import LabelCoding
 from untwist.data.labels import (
     MOST_WEIGHT,
-    encode_labels,
-    find_classes,
     list_positive_classes,
-    refuse_missing,
-    scale_weights,
-    settle_objects,
-    weigh_classes,
 )
-from untwist.data.sources import UNKNOWN, LabelSources, find_items, find_source_columns, hash_rows, read_names
-from untwist.data.tables import Schema
-from untwist.data.targets import are_rows_known, refuse_regression_target
+from untwist.data.sources import LabelSources
+from untwist.data.targets import are_rows_known
 from untwist.data.twins import Twins, draw_rows, find_split_rows, find_twins
 from untwist.data.workers import Workers, find_workers, solo
+from untwist.fit_arguments import NO_REVIEW_FOR_WORKERS, InitScores, SourceColumns, ValidationTable
 from untwist.model import FittedModel
 from untwist.noise.paper import MenonEstimate, menon
 from untwist.noise.posterior import find_posterior_floor, turns_labels_over
 from untwist.settings import N_FOLDS, VALIDATION_FRACTION, Settings
-from untwist.sums import add_up, add_up_by_group
+from untwist.sums import add_up
 from untwist.theory.links import Link
+from untwist.training_table import TrainingTable
 
-__all__ = [
-    "NO_INIT_SCORE_FOR_WORKERS",
-    "NO_OWN_FOLDS_FOR_WORKERS",
-    "NO_REVIEW_FOR_WORKERS",
-    "NO_SOURCES_FOR_WORKERS",
-    "N_FOLDS",
-    "InitScores",
-    "SourceColumns",
-    "TrainingData",
-    "ValidationTable",
-]
-
-#: What workers of a distributed fit are told that were given sources.
-NO_SOURCES_FOR_WORKERS = (
-    "source and item must be None in a distributed fit, as sources are judged by all rows at once: fit on one machine"
-)
-
-#: What workers of a distributed fit are told that were given reviewed rows.
-NO_REVIEW_FOR_WORKERS = (
-    "reviewed must be None in a distributed fit, as reviewed rows are judged by all rows at once: "
-    "fit on one machine, or give y with the labels that were decided on"
-)
-
-#: What workers of a distributed fit are told that were given scores to begin at.
-NO_INIT_SCORE_FOR_WORKERS = "init_score must be None in a distributed fit: fit on one machine"
-
-#: What `interaction_cst` may be.
-KINDS_OF_INTERACTIONS = 'interaction_cst must be None, "pairwise", "no_interactions" or a list of sets of columns'
-
-#: What workers of a distributed fit are told that were given folds of one's own.
-NO_OWN_FOLDS_FOR_WORKERS = (
-    "cv must be None or a number of folds in a distributed fit, as each worker knows the positions of its own rows "
-    "only: give groups, whose names all workers know"
-)
+__all__ = ["TrainingData"]
 
 #: So many rows are hashed at once, so that what it takes of memory is bounded.
 ROWS_PER_HASHING = 65_536
-
-
-@dataclass(frozen=True, eq=False)
-class ValidationTable:
-    """The validation rows that were given to `fit`, all None where there are none."""
-
-    X: Any = None
-    y: Any = None
-    sample_weight: ArrayLike | None = None
-
-    def check_complete(self) -> None:
-        """Raise an error where only a part was given."""
-        if (self.X is None) != (self.y is None):
-            raise ValueError("X_val and y_val must be given together")
-        if self.X is None and self.sample_weight is not None:
-            raise ValueError("sample_weight_val must come with X_val and y_val")
-
-
-@dataclass(frozen=True, eq=False)
-class SourceColumns:
-    """Who gave each label, which item it is of and which group its row is in, as `fit` was told; None where not."""
-
-    source: Any = None
-    item: Any = None
-    groups: Any = None
-
-    def check_allowed(self, settings: Settings, workers: Workers) -> None:
-        """Raise an error where sources are given that nothing can be told of."""
-        if self.item is not None and self.source is None:
-            raise ValueError("item must come with source: who gave each of the labels of an item")
-        if any(workers.gather(self.source is not None)) and workers.size > 1:
-            raise ValueError(NO_SOURCES_FOR_WORKERS)
-        if len(set(workers.gather(self.groups is not None))) > 1:
-            raise ValueError("groups must be given to all workers of a distributed fit, or to none")
-        if workers.size > 1 and not isinstance(settings.cv, int):
-            raise ValueError(NO_OWN_FOLDS_FOR_WORKERS)
-        if self.source is None:
-            return
-        if not settings.estimates_noise:
-            raise ValueError(
-                "source must be None where no noise is estimated, as sources are judged by how their labels disagree "
-                'with models that have not seen them: leave noise="auto"'
-            )
-
-
-@dataclass(frozen=True, eq=False)
-class InitScores:
-    """The scores that boosting is to begin at, of training and of validation rows; None where `fit` was given none."""
-
-    training: Any = None
-    validation: Any = None
-
-    def read(self, n_rows: int, n_validation: int, n_boosters: int, workers: Workers) -> Array | None:
-        """Return a row for each training and validation row and a column for each booster, if there are scores."""
-        if any(workers.gather(self.training is not None)) and workers.size > 1:
-            raise ValueError(NO_INIT_SCORE_FOR_WORKERS)
-        if self.training is None:
-            if self.validation is not None:
-                raise ValueError("init_score_val must come with init_score")
-            return None
-        if (self.validation is None) != (n_validation == 0):
-            raise ValueError("init_score_val must be given together with init_score and X_val")
-        tables = [_read_scores("init_score", self.training, n_rows, n_boosters)]
-        if n_validation:
-            tables.append(_read_scores("init_score_val", self.validation, n_validation, n_boosters))
-        return np.concatenate(tables)
-
-
-def _read_scores(name: str, given: Any, n_rows: int, n_boosters: int) -> Array:
-    scores = check_numbers(name, given)
-    expected = (n_rows,) if n_boosters == 1 else (n_rows, n_boosters)
-    if scores.shape != expected and not (n_boosters == 1 and scores.shape == (n_rows, 1)):
-        raise ValueError(f"{name} must have the shape {expected}, got {scores.shape}")
-    if not np.isfinite(scores).all():
-        raise ValueError(f"{name} must be finite, got {scores[~np.isfinite(scores)][0]}")
-    return scores.reshape(n_rows, n_boosters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,21 +171,14 @@ class TrainingData:
         sources.check_allowed(settings, workers)
         _check_review_allowed(has_review, settings, sources, workers)
         seed = workers.broadcast_first(settings.seed)
-        table = _TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
+        table = TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
         if previous is None and not are_rows_known():
             table.check_sense(y)
         groups = table.read_groups(sources)
         label_sources = table.read_sources(sources, groups)
         rows, validation_weight = table.append_validation(validation, estimator)
-        n_folds = 0
-        items = None
-        if settings.automatic and validation_weight is None and isinstance(settings.cv, int):
-            if groups is None and label_sources is not None and label_sources.has_repeated_items:
-                items = label_sources.items
-            if groups is None:
-                _refuse_too_many_folds(settings.cv, rows, items, len(table.classes))
-            # What else is wrong with the number of folds is known once groups are.
-            n_folds = settings.cv if groups is None else min(settings.cv, table.n_rows)
+        items = _find_items_to_keep_together(settings, groups, label_sources)
+        n_folds = _count_folds(settings, table, rows, groups, items)
         if boosts:
             check_memory_of_boosters(
                 settings.engine,
@@ -343,37 +205,27 @@ class TrainingData:
         coding = table.coding
         # Rows are set aside by what they contain before columns are coded, which depends on what is set aside.
         contents: Dataset = settings.engine.make_dataset(rows, options) if coding is None else coding
-        validation_share = np.zeros(table.n_rows)
         validation_was_given = validation_weight is not None
-        weight = rows.weight
         if groups is not None and not validation_was_given:
             own = contents.hashes() if label_sources is None else mix_bits(label_sources.items.astype(np.uint64))
             rows = replace(rows, groups=groups.hash_rows(own))
-        if settings.patience and not (validation_was_given or settings.automatic):
+        weight, validation_share = rows.weight, np.zeros(table.n_rows)
+        if settings.patience and not validation_was_given:
             share = table.check_enough_to_hold_out(VALIDATION_FRACTION)
             validation_share = settings.engine.hold_out(contents, rows, share, seed)
-            validation_weight = weight * validation_share
-            weight = weight * (1.0 - validation_share)
+            validation_weight, weight = weight * validation_share, weight * (1.0 - validation_share)
         folds = own_folds = None
-        if settings.automatic and not validation_was_given:
-            if not isinstance(settings.cv, int):
-                own_folds = table.read_own_folds(X, groups, label_sources, has_review)
-                folds = np.where(own_folds.held_out, rows.weight, 0.0)
-            else:
-                if groups is not None:
-                    _refuse_too_many_folds(settings.cv, rows, None, len(table.classes))
-                if items is None:
-                    folds = settings.engine.make_folds(contents, rows, settings.cv, seed)
-                else:
-                    folds = split_items_into_folds(
-                        contents.hashes(), items, rows.labels, rows.weight, settings.cv, seed
-                    )
+        if settings.automatic and not isinstance(settings.cv, int):
+            own_folds = table.read_own_folds(X, groups, label_sources, has_review)
+            folds = np.where(own_folds.held_out, rows.weight, 0.0)
+        elif settings.automatic:
+            folds = _make_folds(settings, contents, rows, items, len(table.classes), seed)
         datasets: tuple[Dataset, ...] = (contents,)
         fold_numbers: tuple[NDArray[np.float32], ...] = ()
         if coding is not None:
-            trained = (
-                None if folds is None else [_weigh_training(weight, folds, own_folds, i) for i in range(len(folds))]
-            )
+            trained = None
+            if folds is not None:
+                trained = [_weigh_training(weight, folds, own_folds, fold) for fold in range(len(folds))]
             rows, datasets, fold_numbers = _code_rows(settings, options, rows, coding, weight[: table.n_rows], trained)
         data = cls(
             settings=settings,
@@ -399,11 +251,16 @@ class TrainingData:
             groups=groups,
             own_folds=own_folds,
         )
-        if groups is not None or own_folds is not None:
-            parts = range(1 if folds is None else len(folds))
-            by_fold = (data.training_weight(fold) for fold in parts)
-            check_trained_classes(data.rows.labels, data.rows.weight, data.classes, by_fold, own_folds, workers)
+        data.check_trained_classes()
         return data
+
+    def check_trained_classes(self) -> None:
+        """Raise an error where groups, or folds of one's own, leave a model without rows of a class."""
+        if self.groups is None and self.own_folds is None:
+            return
+        parts = range(1 if self.folds is None else len(self.folds))
+        by_fold = (self.training_weight(fold) for fold in parts)
+        check_trained_classes(self.rows.labels, self.rows.weight, self.classes, by_fold, self.own_folds, self.workers)
 
     def training_weight(self, fold: int) -> Array:
         """Return the weight of each row that the model of a fold trains on."""
@@ -644,234 +501,6 @@ class TrainingData:
         return tables.compute_fingerprint(self.table, self.rows.labels)
 
 
-@dataclass(frozen=True, eq=False)
-class _TrainingTable:
-    """The training rows as numbers, before they go to an engine."""
-
-    settings: Settings
-    workers: Workers
-    X: Any
-    labels: NDArray[np.uint32]
-    weight: Array
-    classes: NDArray[Any]
-    class_weights: Array
-    encoder: TableEncoder
-    coding: LabelCoding | None
-
-    @classmethod
-    def read(
-        cls,
-        settings: Settings,
-        workers: Workers,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None,
-        previous: FittedModel | None,
-        estimator: Any,
-    ) -> _TrainingTable:
-        """Check the rows and make numbers of them, like the rows of a previous model if there is one."""
-        X, y = map(tables.bring_to_host, (X, y))
-        refuse_missing(y)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_weights(sample_weight, X, workers, ensure_non_negative=True)
-        schema = _find_schema(settings, workers, X, weight, previous)
-        if previous is not None:
-            encoder, classes = previous.encoder, previous.classes
-            numbers = encoder.by_index.encode(X, estimator)
-            many = list(encoder.schema.numbers)
-            if many and len(previous.classes) > 2:
-                # The direction in which the categories of these rows differ most may be another one.
-                names = ", ".join(repr(encoder.feature_labels[column]) for column in many)
-                raise ValueError(
-                    f"a warm start with several classes takes no column of more than {MANY_CATEGORIES} categories, "
-                    f"got {names}: fit all rounds at once"
-                )
-            labels = encode_labels("y", y, classes)
-            check_consistent_length(numbers, labels)
-        else:
-            numbers, y = _encode(settings, X, y, schema, estimator)
-            head = X.head if isinstance(X, Batches) else X
-            encoder = TableEncoder(
-                numbers.shape[1], _get_feature_names(head), schema, settings.accepted_tables, read_other_names(head)
-            )
-            many = _list_columns_to_code(schema, workers)
-            classes, labels = find_classes(y, workers)
-        settings.check_classes(len(classes))
-        weight, class_weights = _weigh_rows(settings, workers, classes, labels, weight)
-        coding = None
-        if many:
-            n_categories = {column: len(schema.categories[column]) for column in many}
-            blocks = (block for _, block in iterate_row_blocks(numbers))
-            coding = LabelCoding.read(blocks, n_categories, labels, weight, len(classes))
-            if previous is None:
-                found = coding.number_categories(weight)
-                schema = replace(schema, numbers={column: tuple(one.tolist()) for column, one in found.items()})
-                encoder = replace(encoder, schema=schema)
-        return cls(settings, workers, numbers, labels, weight, classes, class_weights, encoder, coding)
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.labels)
-
-    def check_sense(self, y: Any) -> None:
-        """Refuse a target that holds no classes, and warn of a table that teaches nothing."""
-        refuse_regression_target(y, self.classes, sum(self.workers.gather(self.n_rows)))
-        words = describe_emptiness((block for _, block in iterate_row_blocks(self.X)), self.workers)
-        if words is not None:
-            warnings.warn(words, UserWarning, stacklevel=4)
-
-    def read_groups(self, columns: SourceColumns) -> RowGroups | None:
-        """Return which rows belong together, if that was told."""
-        return None if columns.groups is None else read_groups(columns.groups, self.n_rows)
-
-    def read_own_folds(
-        self, X: Any, groups: RowGroups | None, sources: LabelSources | None, has_review: bool
-    ) -> OwnFolds:
-        """Return folds of one's own, which must keep groups and items together."""
-        table = np.zeros((self.n_rows, 1)) if isinstance(X, Batches) else X
-        numbers = None if groups is None else groups.number_rows()
-        folds = read_own_folds(self.settings.cv, table, self.classes[self.labels], numbers)
-        needs_all = "reviewed" if has_review else "source" if sources is not None else None
-        check_own_folds(folds, groups, None if sources is None else sources.items, needs_all)
-        return folds
-
-    def read_sources(self, columns: SourceColumns, groups: RowGroups | None = None) -> LabelSources | None:
-        """Return who gave each label and which rows are of one item, if that was told."""
-        if columns.source is None:
-            return None
-        names, index = read_names("source", columns.source, self.n_rows)
-        if not (self.weight[index != UNKNOWN] > 0).any():
-            raise ValueError("source must be known for some of the rows with a weight, got none but unknown ones")
-        named = None if columns.item is None else read_names("item", columns.item, self.n_rows)[1]
-        blocks = [self.X] if sparse.issparse(self.X) else (block for _, block in iterate_row_blocks(self.X))
-        contents = np.concatenate([hash_rows(block) for block in blocks])
-        contents, named = keep_items_in_groups(contents, named, groups)
-        self._warn_of_source_among_columns(index)
-        return LabelSources(names, index, find_items(contents, index, self.labels, self.weight, named))
-
-    def _warn_of_source_among_columns(self, index: NDArray[np.intp]) -> None:
-        """Warn of a column that is the source: the model would learn the noise of each as if it were the truth."""
-        for column in _list_source_columns(self.X, index):
-            name = self.encoder.feature_labels[column]
-            warnings.warn(
-                f"column {name!r} of X is the source: leave it out of X, or the model takes the errors of a source for "
-                "what its rows are like, and its wrong labels look right",
-                UserWarning,
-                stacklevel=5,
-            )
-
-    def append_validation(self, validation: ValidationTable, estimator: Any) -> tuple[Rows, Array | None]:
-        """Return the training rows, then the validation rows, and what each weighs in the validation loss."""
-        X, labels, weight = self.X, self.labels, self.weight
-        validation_weight = None
-        weight_val = np.zeros(1)  # Workers without validation rows take part in the scaling all the same.
-        if validation.X is not None:
-            X_val, y_val, weight_val = self._encode_validation(validation, estimator)
-            X = _stack_tables(X, X_val)
-            labels = np.concatenate([labels, y_val])
-            weight = np.concatenate([weight, np.zeros(len(y_val))])
-        if any(self.workers.gather(validation.X is not None)):
-            scaled = scale_weights(weight_val, self.workers)
-            validation_weight = np.concatenate([np.zeros(self.n_rows), scaled[: len(labels) - self.n_rows]])
-        rows = Rows(X, labels, weight, self.encoder.schema.n_sets, self.workers, n_classes=len(self.classes))
-        return rows, validation_weight
-
-    def _encode_validation(self, validation: ValidationTable, estimator: Any) -> tuple[Any, NDArray[np.uint32], Array]:
-        """Return the validation rows as numbers, like the training rows."""
-        try:
-            X_val = self.encoder.encode(validation.X, estimator)
-            y_val = encode_labels("y_val", validation.y, self.classes)
-        except ValueError as error:
-            raise ValueError(f"validation rows: {error}") from error
-        if X_val.shape[0] != len(y_val):
-            raise ValueError(f"X_val and y_val must have as many rows, got {X_val.shape[0]} and {len(y_val)}")
-        weight = _check_weights(validation.sample_weight, X_val, self.workers)
-        if not ((weight >= 0).all() and (weight.any() or self.workers.size > 1)):
-            raise ValueError("sample_weight_val must be finite and non-negative, not all 0")
-        return X_val, y_val, weight
-
-    def check_enough_to_hold_out(self, share: float) -> float:
-        """Return the share of rows to hold out, if there are rows enough to do so."""
-        counted = [add_up_by_group(one, self.labels, len(self.classes)) for one in (self.weight > 0, self.weight)]
-        counts = np.maximum(*self.workers.sum(np.stack(counted)))
-        n_rows, smallest = int(counts.sum()), int(counts[counts > 0].min())
-        if smallest < 2 or n_rows * min(share, 1.0 - share) < 2:
-            raise ValueError(
-                f"early_stopping cannot hold out {share:g} of {n_rows} rows, {smallest} in the smallest class: "
-                "give X_val and y_val, or more rows"
-            )
-        return share
-
-    def find_directions(self, estimator: Any) -> tuple[int, ...]:
-        """Return the direction of each monotone column, in terms of the boosted score."""
-        if self.settings.monotonic_cst is None:
-            return ()
-        directions = _check_monotonic_cst(self.encoder.stand_in_for(estimator), self.settings.monotonic_cst)
-        if not np.any(directions):
-            return ()
-        if len(self.classes) > 2:
-            raise ValueError("monotonic_cst must be None where there are more than two classes")
-        for column in self.encoder.schema.categories:
-            if directions[column]:
-                name = self.encoder.feature_labels[column]
-                raise ValueError(f"monotonic_cst must be 0 for column {name!r}, which holds categories")
-        sign = -1 if self.settings.turns_labels_over else 1
-        return tuple(int(sign * direction) for direction in directions)
-
-    def find_interactions(self) -> tuple[tuple[int, ...], ...]:
-        """Return the groups of columns that may meet in a tree; empty where all may."""
-        given = self.settings.interaction_cst
-        n_features = self.encoder.n_features
-        if given is None:
-            return ()
-        if isinstance(given, str):
-            if given == "no_interactions":
-                return tuple((column,) for column in range(n_features))
-            if given == "pairwise":
-                return tuple(combinations(range(n_features), 2)) if n_features > 1 else ()
-            raise ValueError(f"{KINDS_OF_INTERACTIONS}, got {given!r}")
-        if not isinstance(given, (list, tuple, set, frozenset)):
-            raise ValueError(f"{KINDS_OF_INTERACTIONS}, got {given!r}")
-        groups = [self._find_group(group) for group in given]
-        others = set(range(n_features)).difference(*groups)
-        # As in scikit-learn, columns that no group names make one more group.
-        return tuple(tuple(sorted(group)) for group in [*groups, *([others] if others else [])])
-
-    def _find_group(self, group: Any) -> set[int]:
-        """Return the positions of columns that are given by position or by name."""
-        if isinstance(group, (str, bytes)) or not isinstance(group, Collection):
-            raise ValueError(f"{KINDS_OF_INTERACTIONS}, got a group {group!r}")
-        names = [] if self.encoder.feature_names is None else self.encoder.feature_names.tolist()
-        positions = set()
-        for column in group:
-            if column in names:
-                positions.add(names.index(column))
-                continue
-            is_position = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
-            if not is_position or not 0 <= column < self.encoder.n_features:
-                raise ValueError(
-                    f"interaction_cst must hold columns of X, by position from 0 to {self.encoder.n_features - 1} "
-                    f"or by name, got {column!r}"
-                )
-            positions.add(int(column))
-        return positions
-
-    def find_feature_weights(self) -> tuple[float, ...]:
-        """Return the chance of each column to be drawn; empty where all have the same."""
-        given = self.settings.feature_weights
-        if given is None:
-            return ()
-        weights = check_numbers("feature_weights", given)
-        if weights.shape != (self.encoder.n_features,):
-            raise ValueError(
-                f"feature_weights must be {self.encoder.n_features} numbers, one per column, got shape {weights.shape}"
-            )
-        if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-            raise ValueError(f"feature_weights must be finite and non-negative, not all 0, got {given!r:.100}")
-        return tuple(weights.tolist())
-
-
 def _check_review_allowed(has_review: bool, settings: Settings, sources: SourceColumns, workers: Workers) -> None:
     """Raise an error where rows are reviewed and nothing can be told of the others."""
     if any(workers.gather(has_review)) and workers.size > 1:
@@ -911,81 +540,39 @@ def _refuse_too_many_folds(n_folds: int, rows: Rows, items: NDArray[np.intp] | N
         raise ValueError(f"cv must be at most the number of {unit}, {most}, got {n_folds}: take fewer folds")
 
 
-def _list_source_columns(X: Any, index: NDArray[np.intp]) -> list[int]:
-    """Return the columns of a table that tell sources apart, and nothing else."""
-    numbers, counts = np.unique(index, return_counts=True)
-    if len(numbers) < 2 or counts.max() == 1:
-        return []
-    columns = np.arange(X.shape[1])
-    if sparse.issparse(X):
-        # Such a column is 0 for the rows of one source at most, which rules nearly all of them out.
-        by_column = X.tocsc()
-        columns = np.flatnonzero(np.diff(by_column.indptr) >= len(index) - counts.max())
-        X = by_column[:, columns].tocsr()
-    kept = []
-    may_be = None
-    for rows, block in iterate_row_blocks(X):
-        if may_be is None:
-            # The first rows rule out nearly all columns, so that few of them are looked at as a whole.
-            may_be = find_source_columns(block, index[rows])
-        kept.append(block[:, may_be])
-    assert may_be is not None
-    is_source = find_source_columns(np.concatenate(kept), index)
-    return [int(column) for column in columns[may_be][is_source]]
+def _find_items_to_keep_together(
+    settings: Settings, groups: RowGroups | None, sources: LabelSources | None
+) -> NDArray[np.intp] | None:
+    """Return the item of each row where folds that are drawn must keep the rows of an item together, as groups do."""
+    if not settings.automatic or not isinstance(settings.cv, int) or groups is not None or sources is None:
+        return None
+    return sources.items if sources.has_repeated_items else None
 
 
-def _read_column_names(X: Any) -> list[Any]:
-    """Return the names of the columns of a frame (pandas, polars, Arrow); none where they have no names."""
-    names = list_names(X)
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
-        raise ValueError(f"X must have different names of columns, got {repeated} more than once")
-    return names
+def _count_folds(
+    settings: Settings, table: TrainingTable, rows: Rows, groups: RowGroups | None, items: NDArray[np.intp] | None
+) -> int:
+    """Return how many folds there will be at most, 0 where none are drawn; an error where that is too many.
+
+    With groups, what else is wrong with the number of folds is known once rows have been told apart.
+    """
+    if not settings.automatic or not isinstance(settings.cv, int):
+        return 0
+    if groups is not None:
+        return min(settings.cv, table.n_rows)
+    _refuse_too_many_folds(settings.cv, rows, items, len(table.classes))
+    return settings.cv
 
 
-def _agree_on_columns(workers: Workers, names: list[Any], X: Any) -> None:
-    if workers.size == 1:
-        return
-    if any(workers.gather(isinstance(X, Batches))):
-        raise ValueError("Batches are for one worker: give each of several its rows as a table")
-    if len({repr(columns) for columns in workers.gather((names or np.shape(X)[1:], sparse.issparse(X)))}) > 1:
-        raise ValueError("the workers must have the same columns, in the same order, all sparse or all dense")
-
-
-def _find_schema(
-    settings: Settings, workers: Workers, X: Any, weight: Array | None, previous: FittedModel | None
-) -> Schema:
-    """Return how columns become numbers, after a check that the engine takes such a table."""
-    if isinstance(X, Batches) and not settings.accepted_tables.blocks:
-        raise ValueError('only the compiled engine and XGBoost with "hist" learn from Batches')
-    names = _read_column_names(X)
-    _agree_on_columns(workers, names, X)
-    if previous is not None:
-        schema = previous.encoder.schema
-        if schema.numbers and workers.size > 1:
-            raise ValueError(
-                "a warm start of several workers cannot go on from a model with columns that are coded by labels, as "
-                "each worker knows its own labels only: fit on one machine, or anew"
-            )
-    elif isinstance(X, Batches):
-        schema = X.learn(settings.categorical_features, weight, tables.LARGEST_CODE)
-    else:
-        most = tables.KNOWN_CATEGORIES if workers.size > 1 else tables.LARGEST_CODE
-        schema = tables.learn(X, settings.categorical_features, weight, most, workers)
-    if schema.categories and not settings.accepted_tables.categories:
-        holding = [names[column] if names else column for column in schema.categories]
-        raise ValueError(
-            f"the {settings.engine.name} engine takes no categories, but columns {holding} hold some: encode them, "
-            "say with OrdinalEncoder"
-        )
-    return schema
-
-
-def _list_columns_to_code(schema: Schema, workers: Workers) -> list[int]:
-    """Return the columns that are coded by their labels; none where each worker knows its own labels only."""
-    if workers.size > 1:
-        return []
-    return [column for column, known in schema.categories.items() if len(known) > MANY_CATEGORIES]
+def _make_folds(
+    settings: Settings, contents: Dataset, rows: Rows, items: NDArray[np.intp] | None, n_classes: int, seed: int
+) -> Array:
+    """Return the weight of each row that each fold sets aside, drawn by what rows hold, by items or by groups."""
+    if rows.groups is not None:
+        _refuse_too_many_folds(settings.cv, rows, None, n_classes)
+    if items is None:
+        return settings.engine.make_folds(contents, rows, settings.cv, seed)
+    return split_items_into_folds(contents.hashes(), items, rows.labels, rows.weight, settings.cv, seed)
 
 
 def _weigh_training(weight: Array, folds: Array, own_folds: OwnFolds | None, fold: int) -> Array:
@@ -1021,55 +608,6 @@ def _put_numbers(rows: Rows, coding: LabelCoding, numbers: NDArray[np.float32]) 
     if isinstance(rows.X, Encoded):
         return replace(rows, X=rows.X.replace_rows(lambda part, block: coding.put(block, numbers[part])))
     return replace(rows, X=coding.put(rows.X, numbers))
-
-
-def _weigh_rows(
-    settings: Settings, workers: Workers, classes: NDArray[Any], labels: NDArray[np.uint32], weight: Array | None
-) -> tuple[Array, Array]:
-    """Return the weight of every row, class weights included, and the class weights."""
-    if weight is None:
-        weight = np.broadcast_to(1.0, len(labels))  # This takes no memory for what is all the same.
-    weight = scale_weights(weight, workers)
-    mass = workers.sum(add_up_by_group(weight, labels, len(classes)))
-    class_weights = np.ones(len(classes))
-    if settings.class_weight is not None:
-        class_weights = weigh_classes(settings.class_weight, classes, mass)
-        weight = scale_weights(weight * class_weights[labels], workers)
-    if np.count_nonzero((mass > 0) & (class_weights > 0)) < 2:
-        raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
-    return weight, class_weights
-
-
-def _encode(settings: Settings, X: Any, y: Any, schema: Schema, estimator: Any) -> tuple[Any, Any]:
-    """Return a new table as numbers, and its labels, both checked."""
-    accepted = settings.accepted_tables
-    y = settle_objects(y)
-    if not isinstance(X, Batches):
-        return accepted.check_with_labels(schema.encode(X), y, estimator, _read_column_names(X) or None)
-    numbers = X.encode(
-        schema, lambda block, first_row: accepted.check(block, estimator, X.column_names, first_row), is_new=True
-    )
-    y = _check_y(y, estimator=estimator)
-    check_consistent_length(numbers, y)
-    return numbers, y
-
-
-def _check_weights(weight: ArrayLike | None, X: Any, workers: Workers, **options: Any) -> Array:
-    """Return sample weights, checked; those of one worker among several may well all be 0."""
-    weight = tables.bring_to_host(weight)
-    if workers.size > 1 and weight is not None and not np.any(weight):
-        return np.asarray(0.0 * _check_sample_weight(np.ones_like(weight), X, dtype=np.float64))
-    return np.asarray(_check_sample_weight(weight, X, dtype=np.float64, **options))
-
-
-def _stack_tables(X: Any, X_val: Any) -> Any:
-    """Return the training rows, then the validation rows."""
-    if isinstance(X_val, Encoded) and not isinstance(X, Encoded):
-        raise ValueError("X_val must be in memory if X is")
-    if sparse.issparse(X):
-        return sparse.vstack([X, X_val], "csr")
-    dense = X_val.toarray() if sparse.issparse(X_val) else X_val
-    return X.concatenate(dense) if isinstance(X, Encoded) else np.concatenate([X, dense])
 
 
 def _count_effective_rows(weight: Array, workers: Workers) -> float:

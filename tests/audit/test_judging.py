@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-from untwist.noise.untwisting import Untwisting
 
-from helpers.small_audits import draw_rows, make_matrices, make_pairs, make_sources, prepare
+from helpers.small_audits import draw_rows, make_matrices, make_pairs, make_sources
 from helpers.tickets import spread_noise
 from untwist.audit import judging
 from untwist.audit.judging import (
@@ -19,11 +18,11 @@ from untwist.audit.judging import (
     judge_by_source,
     move_interval,
     settle_reviewed,
-    untwist,
     widen_interval,
 )
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import LabelSources
+from untwist.noise.two_classes import TwoClassNoise
 
 # ---- intervals ----
 
@@ -89,24 +88,18 @@ def test_labels_that_are_alike_are_judged_by_the_noise_of_all(n_classes):
     noise = make_pairs() if n_classes == 2 else make_matrices(3)
     posterior, labels, weight, _ = draw_rows(n_classes)
     judged = judge_alike(noise, posterior, labels, weight, rows_per_case=3.0)
-    twisted = prepare(noise, posterior)
     assert judged.noise is noise
-    np.testing.assert_array_equal(judged.wrong, noise.probability_wrong(twisted, labels))
-    if n_classes == 2:
-        clean = noise.clean(twisted)
-        np.testing.assert_allclose(untwist(noise, posterior), np.column_stack([1 - clean, clean]))
-        np.testing.assert_array_equal(judged.predicted, clean > 0.5)
-    else:
-        np.testing.assert_array_equal(judged.predicted, noise.clean(posterior).argmax(axis=1))
+    np.testing.assert_array_equal(judged.wrong, noise.probability_wrong(posterior, labels))
+    np.testing.assert_array_equal(judged.predicted, noise.clean(posterior).argmax(axis=1))
     for label, found in enumerate([judged.share, *judged.share_by_label], start=-1):
         here = weight if label < 0 else weight * (labels == label)
-        share, low, high = noise.share_wrong(twisted, labels, here)
+        share, low, high = noise.share_wrong(posterior, labels, here)
         assert found == (share, low, max(high, find_unseen_share(np.count_nonzero(here) / 3.0)))
 
 
 def test_rates_that_are_given_leave_nothing_open():
     posterior, labels, weight, _ = draw_rows(2)
-    share, low, high = judge_alike(Untwisting.from_rates((0.1, 0.2)), posterior, labels, weight).share
+    share, low, high = judge_alike(TwoClassNoise.from_rates((0.1, 0.2)), posterior, labels, weight).share
     assert low == share == high
 
 
@@ -148,10 +141,10 @@ def test_labels_by_source_have_the_noise_of_their_definition(n_classes, has_nois
     truth = by_source.find_truth(posterior, labels, who)
     wrong = np.array([1 - truth[row, labels[row]] for row in range(60)])
     np.testing.assert_allclose(judged.wrong, wrong, atol=1e-12)
-    by_features = untwist(noise, posterior).argmax(axis=1)
+    by_features = noise.clean(posterior).argmax(axis=1)
     np.testing.assert_array_equal(judged.predicted, np.where(wrong > 0.5, truth.argmax(axis=1), by_features))
     share = sum(weight * wrong) / sum(weight)
-    pooled = judged.noise.share_wrong(prepare(noise, posterior), labels, weight)
+    pooled = judged.noise.share_wrong(posterior, labels, weight)
     low, high = bound_mean_slowly(share, pooled, by_source.shares, by_source.intervals, by_source.counts)
     if not has_noise:
         low, high = 0.0, max(high, pooled[2])
@@ -209,7 +202,7 @@ def test_a_source_that_stands_out_or_labels_that_differ_are_evidence_of_noise():
 
 
 def test_several_labels_of_an_item_say_what_its_rows_look_like():
-    noise = Untwisting.from_rates((0.1, 0.1))
+    noise = TwoClassNoise.from_rates((0.1, 0.1))
     by_source = replace(make_sources(noise, 2), matrices=np.array([spread_noise(2, rate) for rate in (0.05, 0.2, 0.3)]))
     posterior = np.repeat([[0.45, 0.55]], 4, axis=0)
     votes = LabelSources(np.arange(3), np.array([0, 1, 2, 0]), np.array([0, 0, 0, 1]))

@@ -11,7 +11,8 @@ from untwist import UntwistClassifier
 from untwist.automatic import sources as by_source
 from untwist.automatic.sources import differ_much, fit_by_source, judge_sources, weigh_by_reliability
 from untwist.data.sources import LabelSources
-from untwist.training_data import SourceColumns, TrainingData
+from untwist.fit_arguments import SourceColumns
+from untwist.training_data import TrainingData
 
 pytestmark = pytest.mark.usefixtures("few_components")
 SETTINGS = {"random_state": 0, "n_jobs": 1}
@@ -61,16 +62,16 @@ def test_where_sources_are_alike_the_trees_are_those_of_a_fit_without():
     np.testing.assert_array_equal(model.oof_proba_, plain.oof_proba_)
 
 
-def test_noise_and_untwisting_are_those_of_the_sources(uneven):
+def test_the_noise_that_is_undone_is_that_of_the_sources(uneven):
     _, model = uneven
-    assert model.noise is model.untwisting is model.sources.untwisting
+    assert model.noise is model.posterior.noise is model.sources.noise
 
 
 def test_rows_set_aside_keep_their_own_weights(uneven):
     data, model = uneven
-    np.testing.assert_array_equal(model.out_of_fold.row_weights(), np.ones(data.n_rows))
-    assert model.out_of_fold.sources is data.sources
-    assert model.out_of_fold.fingerprint == data.fingerprint
+    np.testing.assert_array_equal(model.out_of_fold.judged_weight, np.ones(data.n_rows))
+    assert model.out_of_fold.context.sources is data.sources
+    assert model.out_of_fold.context.fingerprint == data.fingerprint
 
 
 def test_labels_of_unknown_sources_are_worth_the_mean(uneven):
@@ -126,7 +127,7 @@ def test_labels_of_an_item_are_judged_by_one_model():
     np.testing.assert_array_equal(find_pairs(data.sources.items), find_pairs(items))
     fold_of_row = data.folds.argmax(axis=0)
     assert all(len(set(fold_of_row[items == item])) == 1 for item in np.unique(items))
-    posterior = fit_by_source(data).model.out_of_fold_posterior_of_labels()
+    posterior = fit_by_source(data).model.out_of_fold.average_by_item().posterior
     for item in np.unique(items)[:20]:
         assert len(np.unique(posterior[items == item], axis=0)) == 1
 
@@ -142,8 +143,8 @@ def test_rows_of_a_named_item_may_differ_and_are_judged_by_their_mean():
     data = collect(X, y, source, [f"item {one}" for one in items])
     np.testing.assert_array_equal(find_pairs(data.sources.items), find_pairs(items))
     model = fit_by_source(data).model
-    found = model.out_of_fold_posterior_of_labels()
-    by_row = model.posterior.twisted(model.out_of_fold.mean_scores())
+    found = model.out_of_fold.average_by_item().posterior
+    by_row = model.out_of_fold.posterior
     for item in np.unique(items)[:20]:
         np.testing.assert_allclose(found[items == item], by_row[items == item].mean(axis=0)[None].repeat(3, axis=0))
 
@@ -199,7 +200,7 @@ def test_ctrl_c_in_the_second_fit_keeps_the_first():
     plain = make_classifier(**SETTINGS).fit(X, y)
     np.testing.assert_array_equal(model.forest_.value, plain.forest_.value)
     assert model.sources_.stands_out.any()
-    assert model.model_.untwisting is model.sources_.untwisting
+    assert model.model_.posterior.noise is model.sources_.noise
 
 
 def test_ctrl_c_in_the_search_leaves_a_model_as_ever():
@@ -215,7 +216,7 @@ def test_ctrl_c_while_sources_are_judged_leaves_the_model_without_them(monkeypat
     def interrupt(*args, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(by_source, "estimate_by_source", interrupt)
+    monkeypatch.setattr(by_source, "estimate_noise_of_sources", interrupt)
     X, y, source, _ = draw_sourced_rows()
     model = make_classifier(**SETTINGS)
     with pytest.raises(KeyboardInterrupt):
@@ -249,6 +250,6 @@ def test_class_weights_are_no_part_of_what_is_said_of_sources():
     plain = make_classifier(**SETTINGS).fit(X, y, source=source)
     balanced = make_classifier(class_weight="balanced", **SETTINGS).fit(X, y, source=source)
     np.testing.assert_allclose(balanced.sources_.counts, plain.sources_.counts, rtol=1e-12)
-    np.testing.assert_allclose(balanced.model_.out_of_fold.row_weights(), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(balanced.model_.out_of_fold.judged_weight, 1.0, rtol=1e-12)
     np.testing.assert_allclose(balanced.sources_.shares, plain.sources_.shares, atol=0.06)
     assert balanced.sources_.stands_out.tolist() == plain.sources_.stands_out.tolist() == [False, True, False, False]

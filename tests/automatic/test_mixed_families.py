@@ -89,7 +89,7 @@ def test_the_model_is_the_mean_of_boosted_and_randomised_trees(fitted, members):
         within = posterior.clip(floor, 1 - floor)
         # What tells equals apart moves no posterior by more than this.
         np.testing.assert_allclose(found, within / within.sum(axis=1, keepdims=True), atol=1e-5)
-    untwisted = make_automatic().fit(X, Y)  # Untwisting trains no other trees.
+    untwisted = make_automatic().fit(X, Y)  # TwoClassNoise trains no other trees.
     np.testing.assert_array_equal(untwisted.margins(X, Y), fitted.margins(X, Y))
 
 
@@ -99,9 +99,11 @@ def test_out_of_fold_posteriors_are_by_models_that_have_not_seen_the_row(fitted,
     folds = mixed.boosted_weight * boosted + mixed.randomised_weight * randomised
     np.testing.assert_allclose(fitted.oof_proba_, softmax(join_held_out(folds, held), axis=1), atol=2e-3)
     own = fitted.model_.out_of_fold
-    np.testing.assert_allclose(own.mean_scores(), join_held_out(folds, held), rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(np.sort(own.rows), np.arange(N))
-    np.testing.assert_array_equal(own.row_weights(), 1.0)
+    expected = fitted.model_.posterior.twisted(join_held_out(folds, held))
+    np.testing.assert_allclose(own.posterior, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(np.sort(own.parts.rows), np.arange(N))
+    np.testing.assert_array_equal(own.held_out, held)
+    np.testing.assert_array_equal(own.judged_weight, 1.0)
 
 
 def test_losses_are_those_of_the_rows_set_aside(fitted, members):
@@ -275,8 +277,8 @@ def test_ctrl_c_while_randomised_trees_grow_keeps_the_boosted_ones(monkeypatch, 
     assert model.choice_.mixture is None
     held, boosted, _ = members
     np.testing.assert_allclose(model.model_.scores(X), boosted.mean(axis=0), rtol=1e-9, atol=1e-12)
-    own = model.model_.out_of_fold.mean_scores()
-    np.testing.assert_allclose(own, join_held_out(boosted, held), rtol=1e-9, atol=1e-12)
+    expected = model.model_.posterior.twisted(join_held_out(boosted, held))
+    np.testing.assert_allclose(model.model_.out_of_fold.posterior, expected, rtol=1e-9, atol=1e-12)
     assert model.noise_.matrix.shape == (3, 3)
 
 

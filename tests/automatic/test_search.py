@@ -13,11 +13,12 @@ from untwist.automatic.candidates import CandidateKey
 from untwist.automatic.search import Search
 from untwist.boosting.engines.engine import Engine
 from untwist.boosting.runs import advance
+from untwist.fit_arguments import ValidationTable
 from untwist.fitting import AlphaDecision
 from untwist.links import LogitLink
 from untwist.model import Candidate
 from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS
-from untwist.training_data import TrainingData, ValidationTable
+from untwist.training_data import TrainingData
 
 
 class EndedError(Exception):
@@ -654,6 +655,6 @@ def test_a_search_chooses_and_grows_the_same_on_however_many_threads(name, taken
             np.testing.assert_array_equal(one.losses, other.losses)
             np.testing.assert_array_equal(one.errors, other.errors)
         assert_same_forests(together, alone, X)
-        np.testing.assert_array_equal(together.model_.out_of_fold.scores, alone.model_.out_of_fold.scores)
+        np.testing.assert_array_equal(together.model_.out_of_fold.posterior, alone.model_.out_of_fold.posterior)
     if name == "deep trees, longer steps":  # Some had made more rounds than they needed before it was their turn.
         assert any(one.run.made > one.run.count for one in taken)

@@ -9,11 +9,13 @@ import pytest
 from helpers.quick import make_classifier, resolve
 from untwist.automatic import search as searching
 from untwist.automatic.candidates import CandidateKey
+from untwist.automatic.out_of_fold import HeldOutScores
 from untwist.automatic.search import Search, find_lowest
 from untwist.boosting.runs import Ending
 from untwist.data.workers import Workers
-from untwist.model import Candidate, OutOfFold
-from untwist.training_data import SourceColumns, TrainingData, ValidationTable
+from untwist.fit_arguments import SourceColumns
+from untwist.model import Candidate
+from untwist.training_data import TrainingData
 
 
 def collect(n_rows=60, sources=None, validation=None, **settings):
@@ -136,7 +138,7 @@ def test_each_part_of_a_search_is_shown_as_it_begins(shown, families, later):
         assert shares == sorted(shares)
         assert shares[-1] == pytest.approx(0.6 if name == "trees" else 0.0)  # The rest of the time is weighing them.
     assert (fit.model.choice.mixture is not None) is ("trees" in later)
-    assert fit.model.noise is fit.model.untwisting is not None
+    assert fit.model.noise is fit.model.posterior.noise is not None
 
 
 def test_where_no_noise_is_to_be_undone_none_is_looked_for():
@@ -145,7 +147,7 @@ def test_where_no_noise_is_to_be_undone_none_is_looked_for():
     search.show = lambda words, done: parts.append(search.forecast.stage)
     fit = search.run()
     assert set(parts) == {"candidates"}
-    assert (fit.model.noise, fit.model.untwisting) == (None, None)
+    assert (fit.model.noise, fit.model.noise) == (None, None)
 
 
 def begin_anew(search, run=None):
@@ -364,37 +366,31 @@ def score(monkeypatch, search, n_folds):
     search.data = replace(search.data, class_weights=weights)
     told = []
     labels = np.array([0, 1, 1, 0], dtype=np.uint32)
-    unseen = OutOfFold(np.arange(4), np.array([4.0, 10.0, 0.0, 1.0]), np.zeros((4, 1)), labels)
+    unseen = HeldOutScores(np.arange(4), np.array([4.0, 10.0, 0.0, 1.0]), np.zeros((4, 1)), labels)
     monkeypatch.setattr(searching, "score_held_out_rows", lambda *one, **two: told.append((one, two)) or unseen)
     forests = [[f"forest {fold}" for fold in range(n_folds)]]
     return search.collect_held_out_scores(forests), unseen, told[0]
 
 
-@pytest.mark.parametrize(("n_folds", "size", "is_complete"), [(5, 1, True), (4, 1, False), (5, 2, False)])
-def test_class_weights_are_taken_off_and_only_all_rows_have_a_fingerprint(monkeypatch, n_folds, size, is_complete):
+@pytest.mark.parametrize("n_folds", [5, 4])
+def test_class_weights_are_taken_off_the_rows_that_are_scored(monkeypatch, n_folds):
     search = make_search()
-    search.data = replace(search.data, workers=Workers(0, size))
     found, _, ((forests, rows, held_out, n_training), options) = score(monkeypatch, search, n_folds)
     assert found.weight.tolist() == [2.0, 2.0, 0.0, 0.5]
-    assert found.fingerprint == (search.data.fingerprint if is_complete else None)
     assert len(forests[0]) == n_folds
     assert rows is search.data.rows
     np.testing.assert_array_equal(held_out, search.data.folds[:n_folds])
     assert n_training == 60
     assert options["n_jobs"] == 1
     assert options["show_to_fold"] == search.data.show_to_fold
-    assert (found.groups, found.own_folds, found.sample_weight) == (None, None, None)
+    assert options["own_folds"] is None
 
 
-def test_rows_that_no_fold_judges_keep_their_weight_beside_folds_of_ones_own(monkeypatch):
+def test_folds_of_ones_own_say_who_is_scored(monkeypatch):
     folds = [(np.arange(20, 60), np.arange(20)), (np.arange(20), np.arange(20, 40))]
-    groups = np.arange(60)
-    search = make_search(cv=folds, sources=SourceColumns(groups=groups))
-    found, _, (_, options) = score(monkeypatch, search, 2)
-    assert options["own_folds"] is found.own_folds is search.data.own_folds
-    assert found.groups is search.data.groups is not None
-    np.testing.assert_array_equal(found.sample_weight, search.data.unweigh_classes())
-    assert found.fingerprint == search.data.fingerprint
+    search = make_search(cv=folds)
+    _, _, (_, options) = score(monkeypatch, search, 2)
+    assert options["own_folds"] is search.data.own_folds is not None
 
 
 def test_validation_rows_are_kept_as_they_were_given(monkeypatch):

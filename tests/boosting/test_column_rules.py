@@ -131,7 +131,7 @@ def test_settings_that_do_not_go_with_rules_for_columns():
     for name, value in (("interaction_cst", "pairwise"), ("feature_weights", np.ones(4))):
         with pytest.raises(ValueError, match=f'{name}=.* needs engine="compiled" or "xgboost"'):
             make_model(engine="reference", **{name: value}).fit(X, y)
-        with pytest.raises(ValueError, match='boosted_only=False knows neither interaction_cst nor feature_weights'):
+        with pytest.raises(ValueError, match="boosted_only=False knows neither interaction_cst nor feature_weights"):
             make_classifier(**{name: value}).fit(X, y)
 
 

@@ -14,7 +14,7 @@ import pytest
 from helpers.command_line import untwist
 from helpers.sourced_rows import draw_sourced_rows
 from helpers.tickets import make_tickets
-from untwist import PILBoostClassifier, UntwistClassifier, _core, load, progress, save
+from untwist import Growth, PILBoostClassifier, UntwistClassifier, _core, load, progress, save
 from untwist.audit import audit_labels
 from untwist.commands import columns, doctor, inspect, sheets, steps
 from untwist.commands import main as cli
@@ -334,7 +334,7 @@ def test_several_classes_are_counted_as_classes(folder, capsys):
 def test_labels_can_be_believed(folder, capsys):
     untwist(capsys, "train", "people.csv", "--label", "churn", "--believe-labels")
     model = load("model.untwist")
-    assert model.noise_rates is None
+    assert model.noise is None
     assert model.noise_ is None
 
 
@@ -601,7 +601,7 @@ def test_without_pandas_one_line_says_what_to_install(folder, capsys, monkeypatc
 
 
 def test_ctrl_c_keeps_the_rounds_done(folder, capsys, monkeypatch):
-    fit = PILBoostClassifier.fit
+    fit = UntwistClassifier.fit
 
     def interrupted(self, X, y, **_):
         fit(self, X, y)
@@ -610,14 +610,14 @@ def test_ctrl_c_keeps_the_rounds_done(folder, capsys, monkeypatch):
     def at_once(self, X, y, **_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(PILBoostClassifier, "fit", interrupted)
+    monkeypatch.setattr(UntwistClassifier, "fit", interrupted)
     status, _, err = untwist(capsys, "train", "people.csv", "--label", "churn")
     assert status == 130
     assert "The model has the rounds done so far" in err
-    assert load(folder / "model.untwist").n_iter_ > 0
+    assert load(folder / "model.untwist").model_.n_rounds > 0
     assert untwist(capsys, "audit", "people.csv", "--label", "churn", "--suspects", "s.csv")[0] == 130
     assert not (folder / "s.csv").exists()
-    monkeypatch.setattr(PILBoostClassifier, "fit", at_once)
+    monkeypatch.setattr(UntwistClassifier, "fit", at_once)
     assert untwist(capsys, "train", "people.csv", "--label", "churn", "-o", "x.untwist")[0] == 130
     assert not (folder / "x.untwist").exists()
 
@@ -682,13 +682,39 @@ def test_inspect_tells_columns_classes_and_size(trained, capsys):
     assert untwist(capsys, "inspect", "plain.untwist")[0] == 0  # This model has no names, no choice and no noise.
 
 
+def test_a_model_of_the_paper_is_inspected_predicts_and_is_explained(folder, capsys):
+    frame, _ = make_people()
+    rows = frame[["age"]].fillna(30.0)
+    growth = Growth(init="prior", l2=1.5)
+    model = PILBoostClassifier(alpha="menon", n_estimators=3, max_depth=2, growth=growth).fit(rows, frame["churn"])
+    save(model, "paper.untwist")
+    rows.to_csv("rows.csv", index=False)
+    found = json.loads(untwist(capsys, "inspect", "paper.untwist", "--json")[1])
+    assert (found["model"], found["alpha"], found["trees"]) == ("PILBoostClassifier", model.alpha_, 3)
+    assert found["settings"]["growth"] == growth.get_params()
+    assert found["noise"] == model.noise_.describe(model.classes_)
+    assert found["matrix"] == model.noise_.matrix.tolist()
+    out = untwist(capsys, "inspect", "paper.untwist")[1]
+    assert out.startswith("paper.untwist: PILBoostClassifier, 3 trees, ")
+    assert f"; classes leaves, stays; alpha {model.alpha_:g}\n" in out
+    status, out, _ = untwist(capsys, "predict", "paper.untwist", "rows.csv")
+    assert status == 0
+    predicted = pd.read_csv(io.StringIO(out))
+    np.testing.assert_allclose(predicted["P(stays)"], model.predict_proba(rows)[:, 1], rtol=1e-12)
+    assert predicted["prediction"].tolist() == model.predict(rows).tolist()
+    (row,) = json.loads(untwist(capsys, "explain", "paper.untwist", "rows.csv", "--line", 2, "--json")[1])
+    assert row["prediction"] == predicted["prediction"][0]
+    assert row["columns"][0]["contribution"] + row["baseline"] == pytest.approx(row["score"], abs=1e-9)
+    assert row["unit"] == f"units of the score of the alpha-loss, alpha {model.alpha_:g}: 0 is one half"
+
+
 @pytest.mark.slow
 def test_an_audit_by_source_speaks_of_options_and_all_keys_are_documented(folder, capsys, monkeypatch):
     X, y, source, _ = draw_sourced_rows()
     frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(label=y, branch=source)
     frame.to_csv("branches.csv", index=False)
     options = ["audit", "branches.csv", "--label", "label", "--source", "branch"]
-    monkeypatch.setattr("untwist.audit.words.MOST_SOURCES", 0)
+    monkeypatch.setattr("untwist.audit.verdict.MOST_SOURCES", 0)
     _, out, _ = untwist(capsys, *options)
     assert "... and 1 more sources stand out: --json lists them all" in out
     assert "list_sources()" not in out

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.quick import make_classifier
+from helpers.learners import make_paper_model
+from helpers.quick import QuickClassifier
 from tests.helpers.command_line import untwist
 from untwist import load, save
 
@@ -34,7 +35,8 @@ def fit(frame, **settings):
     X = frame[FEATURES].astype({"c": "category"})
     if settings:
         settings |= {"n_estimators": 20, "max_depth": 2}
-    save(make_classifier(random_state=0, **settings).fit(X, frame["y"]), "m.untwist")
+    make = make_paper_model if settings and "noise" not in settings else QuickClassifier
+    save(make(random_state=0, **settings).fit(X, frame["y"]), "m.untwist")
     return load("m.untwist").model_, X
 
 

@@ -11,7 +11,8 @@ from untwist.data import twins as near_twins
 from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
 from untwist.data.twins import Twins, draw_rows, find_split_rows, find_twins
-from untwist.training_data import SourceColumns, TrainingData
+from untwist.fit_arguments import SourceColumns
+from untwist.training_data import TrainingData
 
 
 def look(X, y, **parameters):

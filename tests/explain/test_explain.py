@@ -8,7 +8,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence, permutation_importance
-from untwist.noise.matrix import MatrixUntwisting
 
 from helpers.quick import make_classifier
 from helpers.zoo import MODELS, compute_boosted_scores, fit_model
@@ -16,6 +15,7 @@ from untwist import Growth, PILBoostClassifier, explain
 from untwist.boosting.ensemble import Ensemble
 from untwist.explain import shap_trees, shap_values, shapley, tree_explainer
 from untwist.export import numbers
+from untwist.noise.several_classes import SeveralClassesNoise
 
 ROUNDING = 1e-10
 
@@ -105,9 +105,9 @@ def test_values_add_up_to_the_boosted_score(name):
     scores = compute_boosted_scores(model, X)
     np.testing.assert_allclose(found.scores, scores, rtol=0, atol=ROUNDING)
     np.testing.assert_allclose(found.base_values, scores.mean(axis=0), rtol=0, atol=1e-5)
-    if isinstance(model.model_.untwisting, MatrixUntwisting):
+    if isinstance(model.model_.posterior.noise, SeveralClassesNoise):
         return  # The clean posterior of a class follows from the scores of all classes.
-    if model.model_.untwisting is None:
+    if model.model_.posterior.noise is None:
         np.testing.assert_allclose(found.scores, model.decision_function(X), rtol=0, atol=ROUNDING)
     else:
         order = np.argsort(scores, axis=0)

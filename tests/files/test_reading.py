@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from untwist.noise.matrix import MatrixUntwisting
 
 from helpers.file_arrays import Arrays, above, below, refuses
 from untwist.files import reading, writing
-from untwist.files.layout import MATRIX_ARRAYS, SOURCE_ARRAYS
-from untwist.noise import MenonEstimate, Untwisting
+from untwist.files.layout import SOURCE_ARRAYS
+from untwist.noise import MenonEstimate
+from untwist.noise.several_classes import SeveralClassesNoise
+from untwist.noise.two_classes import TwoClassNoise
 
 # ---- columns ----
 
@@ -80,16 +81,6 @@ def test_254_categories_make_sets_and_255_do_not():
     assert len(read_columns(categories=[[1, list(range(254))]]).schema.categories[1]) == 254
     with refuses("a column that is not coded by its labels has at most 254 categories"):
         read_columns(categories=[[1, list(range(255))]])
-
-
-def test_what_counts_as_missing_is_a_finite_number():
-    assert read_columns().schema.missing is None
-    largest = float(np.finfo(float).max)
-    for value in (0, -999.0, largest, -largest):
-        assert read_columns(missing=value).schema.missing == value
-    for odd in ({"number": "nan"}, {"number": "inf"}, {"number": "-inf"}):
-        with refuses(".* lies in"):
-            read_columns(missing=odd)
 
 
 def test_scores_are_counted_by_ensembles_or_by_outputs():
@@ -197,25 +188,15 @@ def test_a_link_is_known_and_has_an_alpha():
     assert reading._read_link({"kind": "clipped", "alpha": -2.0}).loss.alpha == -2.0
 
 
-def test_probabilities_are_untwisted_by_noise_that_is_there():
-    noise = Untwisting.from_rates((0.1, 0.2))
-    assert reading._find_untwisting(True, noise) is noise
-    assert reading._find_untwisting(False, noise) is None
-    with refuses("untwists is true or false"):
-        reading._find_untwisting(1, noise)
-    with refuses("there is noise to untwist"):
-        reading._find_untwisting(True, None)
-
-
 def test_noise_of_the_paper_holds_no_arrays():
     values = {"rate_neg": 0.1, "interval_neg": (0.0, 0.2), "rate_pos": 0.3, "interval_pos": (0.25, 0.5), "found": False}
     estimate = MenonEstimate(**values, rate=0.2, eta_mean=0.4, alpha=1.5)
-    arrays = writing._ArrayWriter()
-    about = writing._describe_noise(estimate, arrays)
-    assert arrays.table == []
-    assert reading._read_noise(about, Arrays().make_reader(), 2) == estimate
+    about = writing._describe_menon(estimate)
+    assert reading._read_menon(about, 2) == estimate
     with refuses("found is true or false"):
-        reading._read_noise(about | {"found": 0}, Arrays().make_reader(), 2)
+        reading._read_menon(about | {"found": 0}, 2)
+    with refuses("the estimate of the paper is for two classes"):
+        reading._read_menon(about, 3)
     assert reading._read_noise(None, Arrays().make_reader(), 2) is None
 
 
@@ -224,24 +205,24 @@ def test_arrays_of_rates_are_at_least_0_and_bends_may_be_below():
         arrays = Arrays()
         number = arrays.put([0.5, -0.5])
         if name == "bends":
-            assert reading._read_noise_field(name, number, arrays.make_reader()).tolist() == [0.5, -0.5]
+            assert reading._read_of_pairs(name, number, arrays.make_reader()).tolist() == [0.5, -0.5]
             continue
         with refuses("numbers are finite and at least 0"):
-            reading._read_noise_field(name, number, arrays.make_reader())
+            reading._read_of_pairs(name, number, arrays.make_reader())
 
 
 def test_other_fields_of_noise_are_numbers_of_their_kind():
     def read(name, plain):
-        return reading._read_noise_field(name, plain, Arrays().make_reader())
+        return reading._read_noise_field(name, plain)
 
     assert read("interval_neg", {"tuple": [0, 0.5]}) == (0.0, 0.5)
-    assert (read("found", True), read("uneven_limit", 1), read("n_classes", 2)) == (True, 1.0, 2)
+    assert (read("found", True), read("uneven_limit", 1), read("share", 0)) == (True, 1.0, 0.0)
     assert read("offset", {"number": "inf"}) == math.inf
     for name, odd in [
         ("found", 1),
         ("uneven_limit", above(1.0)),
         ("uneven_limit", -1e-9),
-        ("n_classes", 1),
+        ("share", above(1.0)),
         ("rate", "x"),
         ("rate_neg", -1e-9),
         ("rate_pos", above(1.0)),
@@ -267,19 +248,19 @@ GOOD = {
 }
 
 
-def check_untwisting(**changes):
+def check_rates(**changes):
     values = {name: np.array(one) if isinstance(one, list) else one for name, one in (GOOD | changes).items()}
-    reading._check_untwisting(values)
+    reading._check_rates(values)
 
 
 def test_noise_of_two_classes_may_lie_on_its_limits():
-    check_untwisting()
-    check_untwisting(bends=None)
-    check_untwisting(scale=below(1e6), clearest=above(0.0))
-    check_untwisting(clearest=below(0.5), scale=above(0.0))
-    check_untwisting(offset=-below(1e6))
+    check_rates()
+    check_rates(bends=None)
+    check_rates(scale=below(1e6), clearest=above(0.0))
+    check_rates(clearest=below(0.5), scale=above(0.0))
+    check_rates(offset=-below(1e6))
     many = {name: [0.25] * 512 for name in OF_PAIRS}
-    check_untwisting(**many | {"weights": [1.0 / 512] * 512})
+    check_rates(**many | {"weights": [1.0 / 512] * 512})
 
 
 @pytest.mark.parametrize(
@@ -310,7 +291,7 @@ def test_noise_of_two_classes_may_lie_on_its_limits():
 )
 def test_noise_of_two_classes_beyond_its_limits_is_refused(changes, message):
     with refuses(message):
-        check_untwisting(**changes)
+        check_rates(**changes)
 
 
 EYE = np.eye(3).tolist()
@@ -327,14 +308,14 @@ BESIDE = {"least": 0.01, "evidence": 1.5, "share": 0.0, "interval": {"tuple": [0
 
 def read_matrices(n_classes=3, beside=None, **changes):
     arrays = Arrays()
-    about = {name: arrays.put(np.ravel((MATRICES | changes)[name])) for name in MATRIX_ARRAYS}
-    about |= BESIDE | {"found": True, "kind": "MatrixUntwisting"} | (beside or {})
+    about = {name: arrays.put(np.ravel((MATRICES | changes)[name])) for name in SeveralClassesNoise.array_axes}
+    about |= BESIDE | {"found": True} | (beside or {})
     return reading._read_noise(about, arrays.make_reader(), n_classes)
 
 
 def test_matrices_may_lie_on_their_limits():
     found = read_matrices()
-    assert isinstance(found, MatrixUntwisting)
+    assert isinstance(found, SeveralClassesNoise)
     for name, expected in MATRICES.items():
         np.testing.assert_array_equal(getattr(found, name), expected)
     assert (found.least, found.evidence, found.share, found.interval) == (0.01, 1.5, 0.0, (0.0, 1.0))
@@ -349,7 +330,7 @@ def test_matrices_may_lie_on_their_limits():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_classes": 2}, "matrices untwist more than two classes"),
+        ({"n_classes": 2}, "the noise of 2 classes has weights, rates_neg"),
         ({"weights": [1.0, 0.0]}, "weights of matrices are positive"),
         ({"weights": [0.5, 0.5 - 2e-9]}, "weights of matrices sum to one"),
         ({"weights": [0.5, 0.5 + 2e-9]}, "weights of matrices sum to one"),
@@ -397,12 +378,12 @@ SOURCES = {
 }
 
 
-def read_sources(n_classes=2, evidence=1.0, untwisting=True, **changes):
+def read_sources(n_classes=2, evidence=1.0, noise=True, **changes):
     arrays = Arrays()
     about = {"names": {"type": "<U1", "values": ["a", "b"]}, "evidence": evidence}
     for name in SOURCE_ARRAYS:
         about[name] = arrays.put(np.ravel((SOURCES | changes)[name]), "|u1" if name == "stands_out" else "<f8")
-    noise = Untwisting.from_rates((0.1, 0.1)) if untwisting else None
+    noise = TwoClassNoise.from_rates((0.1, 0.1)) if noise else None
     return reading._read_sources(about, arrays.make_reader(), n_classes, noise)
 
 
@@ -425,7 +406,7 @@ def test_sources_may_lie_on_their_limits():
         ({"common": [[1.0, 0.0], [0.0, 1.0 - 2e-9]]}, "the rows of common sum to one"),
         ({"matrices": [[[1.0, 0.0], [2e-9, 1.0]]] * 2}, "the rows of matrices sum to one"),
         ({"evidence": {"number": "-inf"}}, "the evidence of sources is finite"),
-        ({"untwisting": False}, "where there are sources, posteriors of all classes are untwisted"),
+        ({"noise": False}, "where there are sources, posteriors of all classes are untwisted"),
     ],
     ids=str,
 )

@@ -9,13 +9,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from untwist.noise.reviews import learn_from_review
 
 from helpers.number_fixtures import draw_below
 from helpers.tickets import spread_noise
 from untwist import __version__
 from untwist.noise.calibration import calibrate
-from untwist.noise.rates import estimate_noise
+from untwist.noise.rates import estimate_rates
 from untwist.noise.sources import estimate_by_source
 from untwist.noise.transitions import estimate_transitions
 
@@ -77,15 +76,15 @@ def describe_matrices(noise, posterior, labels):
 
 def describe_rates(noise, posterior, labels):
     """What is said of the noise of two classes, and of a few rows."""
-    log_odds = np.log(posterior / (1.0 - posterior))
+    both = np.column_stack([1.0 - posterior, posterior])
     return {
         "found": bool(noise.found),
         "evidence": noise.evidence,
         "rates": [noise.rate_neg, noise.rate_pos, *noise.interval_neg, *noise.interval_pos, noise.uneven_limit],
         "calibration": [noise.scale, noise.offset, noise.clearest, noise.chance_of_noise],
-        "share": list(noise.share_wrong(log_odds, labels, 1.0)),
-        "clean": noise.clean(log_odds[:FEW]).tolist(),
-        "wrong": noise.probability_wrong(log_odds[:FEW], labels[:FEW]).tolist(),
+        "share": list(noise.share_wrong(both, labels, 1.0)),
+        "clean": noise.clean(both[:FEW])[:, 1].tolist(),
+        "wrong": noise.probability_wrong(both[:FEW], labels[:FEW]).tolist(),
     }
 
 
@@ -111,7 +110,7 @@ def estimate_kinds():
 def estimate_pair(noise, n, stream, clarity=2.5, **settings):
     matrix = [[1.0 - noise[0], noise[0]], [noise[1], 1.0 - noise[1]]]
     posterior, labels, _ = draw_table(matrix, n, stream, clarity)
-    return describe_rates(estimate_noise(posterior[:, 1], labels, **settings), posterior[:, 1], labels)
+    return describe_rates(estimate_rates(posterior[:, 1], labels, **settings), posterior[:, 1], labels)
 
 
 def estimate_steps():
@@ -119,17 +118,17 @@ def estimate_steps():
     kind = draw_below(600, 41, 6)
     posterior = np.array([0.02, 0.2, 0.4, 0.6, 0.8, 0.98])[kind] + 0.01 * (draw_shares(600, 42) - 0.5)
     labels = (draw_shares(600, 43) < posterior).astype(int)
-    return describe_rates(estimate_noise(posterior, labels), posterior, labels)
+    return describe_rates(estimate_rates(posterior, labels), posterior, labels)
 
 
 def review(matrix, stream):
     """What a review of the most suspect labels, and of a few others, makes of an estimate."""
     posterior, labels, truth = draw_table(matrix, 400, stream, 2.0)
     two = len(matrix) == 2
-    noise = estimate_noise(posterior[:, 1], labels) if two else estimate_transitions(posterior, labels)
+    noise = estimate_rates(posterior[:, 1], labels) if two else estimate_transitions(posterior, labels)
     at_label = posterior[np.arange(400), labels]
     rows = np.append(np.argsort(at_label, kind="stable")[:40], np.argsort(-at_label, kind="stable")[:20])
-    learned = learn_from_review(noise, posterior[rows], labels[rows], truth[rows])
+    learned = noise.learn(posterior[rows], labels[rows], truth[rows])
     return describe_rates(learned, posterior[:, 1], labels) if two else describe_matrices(learned, posterior, labels)
 
 
@@ -141,7 +140,7 @@ def estimate_sources(n_classes, stream, rates, several, **settings):
     sources = draw_below(len(items), stream + 5, len(rates))
     labels = draw_labels([spread_noise(n_classes, rate) for rate in rates], truth[items], sources, stream + 6)
     if n_classes == 2:
-        noise = estimate_noise(posterior[items, 1], labels)
+        noise = estimate_rates(posterior[items, 1], labels)
     else:
         noise = estimate_transitions(posterior[items], labels)
     found = estimate_by_source(

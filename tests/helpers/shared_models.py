@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-from untwist.noise.matrix import MatrixUntwisting
 
 from helpers.quick import make_classifier
 from untwist.boosting.ensemble import Ensemble
 from untwist.losses import AlphaLoss
+from untwist.noise.several_classes import SeveralClassesNoise
 from untwist.theory.several_classes import SoftmaxLink
 
 
@@ -20,7 +20,7 @@ def draw_matrices(n_classes, n_components, rng):
         matrices.append(matrix)
     shape = (n_components, n_classes)
     wrong = 1.0 - np.mean([np.diag(matrix) for matrix in matrices], axis=0)
-    return MatrixUntwisting(
+    return SeveralClassesNoise(
         weights=rng.dirichlet(np.full(n_components, 3.0)),
         matrices=np.array(matrices),
         slopes=rng.uniform(0.7, 1.5, shape),
@@ -61,6 +61,6 @@ def make_shared_model(X, y, n_classes, components=None, *, shared=True, spread=3
     if components is not None:
         count = 1 if components == "given" else components
         noise = draw_matrices(n_classes, count, rng)
-        noise = MatrixUntwisting.from_matrix(noise.matrices[0]) if components == "given" else noise
-        model.model_ = replace(model.model_, noise=noise, untwisting=noise)
+        noise = SeveralClassesNoise.from_matrix(noise.matrices[0]) if components == "given" else noise
+        model.model_ = replace(model.model_, noise=noise, untwists=True)
     return model

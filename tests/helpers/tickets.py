@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from untwist.noise.matrix import MatrixUntwisting
+
+from untwist.noise.several_classes import SeveralClassesNoise
 
 TICKETS = np.array(["account", "billing", "bug", "feature"])
 SHARES = np.array([0.2, 0.3, 0.3, 0.2])
@@ -39,7 +40,7 @@ def make_components(matrix):
     weights = np.array([0.25, 0.5, 0.25])
     class_shares = 1.0 - np.diag(matrix)
     return replace(
-        MatrixUntwisting.from_matrix(matrix),
+        SeveralClassesNoise.from_matrix(matrix),
         weights=weights,
         matrices=matrices,
         slopes=np.ones((3, n_classes)),

@@ -4,24 +4,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from untwist.noise.untwisting import Untwisting, untwist_log_odds
 
 from helpers import transitions_twin as twin
 from helpers.shared_models import draw_matrices
-from untwist.noise import components as components_module
-from untwist.noise.components import find_log_odds, take_components
-from untwist.noise.rates import estimate_noise
+from untwist.noise import several_classes, two_classes
+from untwist.noise.rates import estimate_rates
+from untwist.noise.two_classes import TwoClassNoise, untwist_log_odds
 
 
 def estimate_pairs(n_rows=3000):
     rng = np.random.default_rng(0)
     twisted = 0.1 + 0.6 / (1.0 + np.exp(-6.0 * rng.normal(size=n_rows)))
-    noise = estimate_noise(twisted, (rng.random(n_rows) < twisted).astype(int))
+    noise = estimate_rates(twisted, (rng.random(n_rows) < twisted).astype(int))
     return noise, np.column_stack([1.0 - twisted, twisted])[:50]
 
 
 def untwist_all(noise, posterior, most):
-    components = take_components(noise, posterior)
+    components = noise.take_components(posterior)
     listed = components.list_components(most)
     return sum(each.weight * np.exp(components.untwist(each)) for each in listed), listed, components
 
@@ -30,8 +29,8 @@ def test_all_pairs_of_rates_together_untwist_as_the_noise_does():
     noise, posterior = estimate_pairs()
     clean, listed, _ = untwist_all(noise, posterior, 10_000)
     assert len(listed) == len(noise.weights)
-    # The table of an untwisting has steps of 0.01.
-    np.testing.assert_allclose(clean[:, 1], noise.clean(find_log_odds(posterior)), atol=1e-4)
+    # The table of the noise has steps of 0.01.
+    np.testing.assert_allclose(clean, noise.clean(posterior), atol=1e-4)
     np.testing.assert_allclose(clean.sum(axis=1), 1.0)
 
 
@@ -41,7 +40,7 @@ def test_neighbours_are_one_component_where_there_would_be_too_many():
     assert len(listed) <= 5 < len(noise.weights)
     assert sum(each.weight for each in listed) == pytest.approx(1.0)
     assert sorted(np.concatenate([each.members for each in listed])) == list(range(len(noise.weights)))
-    np.testing.assert_allclose(clean[:, 1], noise.clean(find_log_odds(posterior)), atol=0.05)
+    np.testing.assert_allclose(clean, noise.clean(posterior), atol=0.05)
     # With the weights that they had, they are the noise again.
     same = components.combine(listed, np.array([each.weight for each in listed]))
     np.testing.assert_allclose(same.weights, noise.weights)
@@ -56,10 +55,9 @@ def test_pairs_that_were_moved_are_taken_as_they_are():
     matrix = np.array([[0.85, 0.15], [0.25, 0.75]])
     moved = replace(listed[0], matrix=matrix, slopes=np.full(2, 1.3), members=np.zeros(0, dtype=np.intp))
     combined = components.combine([moved], np.ones(1))
-    assert isinstance(combined, Untwisting)
+    assert isinstance(combined, TwoClassNoise)
     np.testing.assert_allclose([combined.rate_neg, combined.rate_pos], [0.15, 0.25])
-    expected = np.exp(components.untwist(moved))[:, 1]
-    np.testing.assert_allclose(combined.clean(find_log_odds(posterior)), expected, atol=1e-4)
+    np.testing.assert_allclose(combined.clean(posterior), np.exp(components.untwist(moved)), atol=1e-4)
 
 
 def test_rates_that_sum_to_1_keep_some_signal():
@@ -94,7 +92,7 @@ def make_pairs(bends=None, seed=3):
     bends = np.linspace(-0.3, 0.4, 6) if bends is None else bends
     weights = np.array([0.1, 0.15, 0.3, 0.25, 0.12, 0.08])
     settings = {"found": True, "clearest": 0.004, "scale": 1.2, "offset": -0.1, "uneven_limit": 0.2}
-    noise = Untwisting.from_grid(grid, weights, rng.uniform(0.8, 1.3, 6), 5.5, bends=bends, **settings)
+    noise = TwoClassNoise.from_grid(grid, weights, rng.uniform(0.8, 1.3, 6), 5.5, bends=bends, **settings)
     of_second = rng.uniform(0.0, 1.0, 20)
     return noise, np.column_stack([1.0 - of_second, of_second])
 
@@ -110,7 +108,7 @@ def make_pairs(bends=None, seed=3):
 )
 def test_a_component_is_the_heaviest_of_its_pairs_with_the_weight_of_all(most, groups):
     noise, posterior = make_pairs()
-    listed = take_components(noise, posterior).list_components(most)
+    listed = noise.take_components(posterior).list_components(most)
     assert sorted(each.members.tolist() for each in listed) == groups
     for each in listed:
         heaviest = max(each.members, key=lambda index: noise.weights[index])
@@ -121,13 +119,13 @@ def test_a_component_is_the_heaviest_of_its_pairs_with_the_weight_of_all(most, g
         np.testing.assert_array_equal(each.offsets, [0.0, 0.0])
         assert each.weight == pytest.approx(sum(noise.weights[index] for index in each.members))
     straight = replace(noise, bends=None)
-    for each in take_components(straight, posterior).list_components(99):
+    for each in straight.take_components(posterior).list_components(99):
         assert each.slopes[0] == each.slopes[1]
 
 
 def test_a_pair_untwists_to_its_own_curve():
     noise, posterior = make_pairs()
-    components = take_components(noise, posterior)
+    components = noise.take_components(posterior)
     z = 1.2 * np.log(np.clip(posterior[:, 1], 1e-4, 1 - 1e-4) / np.clip(posterior[:, 0], 1e-4, 1 - 1e-4)) - 0.1
     for each in components.list_components(99):
         (neg, pos), (low, high) = (each.matrix[0, 1], each.matrix[1, 0]), each.slopes
@@ -139,7 +137,7 @@ def test_a_pair_untwists_to_its_own_curve():
 
 def test_pairs_with_other_weights_share_these_out_and_moved_ones_keep_their_bends():
     noise, posterior = make_pairs()
-    components = take_components(noise, posterior)
+    components = noise.take_components(posterior)
     listed = components.list_components(4)
     weights = np.array([0.4, 0.3, 0.2, 0.1])
     combined = components.combine(listed, weights)
@@ -154,14 +152,16 @@ def test_pairs_with_other_weights_share_these_out_and_moved_ones_keep_their_bend
     np.testing.assert_allclose(combined.bends, [(each.slopes[1] - each.slopes[0]) / 2 for each in listed])
     np.testing.assert_allclose(combined.rates_neg, [each.matrix[0, 1] for each in listed])
     np.testing.assert_allclose(combined.rates_pos, [each.matrix[1, 0] for each in listed])
-    for name in ("evidence", "found", "clearest", "scale", "offset", "n_classes", "uneven_limit"):
+    for name in ("evidence", "found", "clearest", "scale", "offset", "uneven_limit"):
         assert getattr(combined, name) == getattr(noise, name)
 
 
-def test_log_odds_end_where_posteriors_are_next_to_certain():
+def test_posteriors_of_two_classes_end_where_those_of_the_estimate_did():
     posterior = np.array([[1.0, 0.0], [0.9999, 0.0001], [0.75, 0.25], [0.0, 1.0]])
-    end = np.log(0.9999 / 0.0001)
-    np.testing.assert_allclose(find_log_odds(posterior), [-end, -end, -np.log(3.0), end])
+    expected = [[0.9999, 0.0001], [0.9999, 0.0001], [0.75, 0.25], [0.0001, 0.9999]]
+    np.testing.assert_allclose(TwoClassNoise.from_rates((0.1, 0.2)).count_as_estimated(posterior), expected)
+    several, certain = draw_matrices(3, 2, np.random.default_rng(0)), np.eye(3)
+    assert several.count_as_estimated(certain) is certain
 
 
 def test_rates_that_leave_too_little_signal_are_made_smaller_in_proportion():
@@ -175,24 +175,24 @@ def test_rates_that_leave_too_little_signal_are_made_smaller_in_proportion():
         ((0.01, 0.02), (0.01, 0.02)),
     ]:
         matrix = np.array([[1 - rates[0], rates[0]], [rates[1], 1 - rates[1]]])
-        np.testing.assert_allclose(components_module._list_rates([replace(listed[0], matrix=matrix)])[:, 0], expected)
+        np.testing.assert_allclose(two_classes._list_rates([replace(listed[0], matrix=matrix)])[:, 0], expected)
 
 
 def test_a_matrix_keeps_a_diagonal_that_stands_out():
     clear = np.array([[0.52, 0.45, 0.03], [0.0, 1.0, 0.0], [0.1, 0.2, 0.7]])
-    assert components_module._keep_signal(clear) is clear
+    assert several_classes._keep_signal(clear) is clear
     unclear = np.array([[0.4, 0.5, 0.1], [0.0, 1.0, 0.0], [0.1, 0.2, 0.7]])
     # Its first class lacks 0.1, and 0.05 more.
-    np.testing.assert_allclose(components_module._keep_signal(unclear), 0.85 * unclear + 0.15 * np.eye(3))
+    np.testing.assert_allclose(several_classes._keep_signal(unclear), 0.85 * unclear + 0.15 * np.eye(3))
     hardly = np.array([[0.48, 0.46, 0.06], [0.0, 1.0, 0.0], [0.1, 0.2, 0.7]])
-    np.testing.assert_allclose(components_module._keep_signal(hardly), 0.97 * hardly + 0.03 * np.eye(3))
+    np.testing.assert_allclose(several_classes._keep_signal(hardly), 0.97 * hardly + 0.03 * np.eye(3))
 
 
 def test_the_heaviest_matrices_are_listed_in_their_order_and_next_to_none_is_left_out():
     rng = np.random.default_rng(2)
     noise, posterior = draw_matrices(3, 4, rng), rng.dirichlet(np.ones(3), 5)
     noise = replace(noise, weights=np.array([0.2, 0.4, 0.1, 0.3]))
-    components = take_components(noise, posterior)
+    components = noise.take_components(posterior)
     for most, indices in ((2, [1, 3]), (3, [0, 1, 3]), (9, [0, 1, 2, 3])):
         listed = components.list_components(most)
         assert [each.members.tolist() for each in listed] == [[index] for index in indices]
@@ -205,7 +205,7 @@ def test_the_heaviest_matrices_are_listed_in_their_order_and_next_to_none_is_lef
     np.testing.assert_array_equal(combined.slopes, noise.slopes[1:])
     # A posterior of 0 has a logarithm all the same.
     certain = replace(noise, least=1e-3, slopes=np.full((4, 3), 50.0))
-    one = take_components(certain, np.eye(3) @ noise.matrices[1])
+    one = certain.take_components(np.eye(3) @ noise.matrices[1])
     logs = one.untwist(one.list_components(9)[1])
     assert logs.min() >= np.log(1e-12)
     np.testing.assert_allclose(np.exp(logs), np.eye(3), atol=1e-9)

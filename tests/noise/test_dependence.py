@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from untwist.noise.dependence import find_rows_per_case
-from untwist.noise.rates import estimate_noise
+from untwist.noise.rates import estimate_rates
 from untwist.noise.transitions import estimate_transitions
 
 
@@ -47,13 +47,13 @@ def test_copies_that_count_as_one_tell_what_their_originals_do():
     labels = (rng.random(400) < of_second).astype(int)
     copies = np.repeat(np.arange(400), 20)
     once, often = (
-        estimate_noise(of_second[rows], labels[rows], rows_per_case=cases)
+        estimate_rates(of_second[rows], labels[rows], rows_per_case=cases)
         for rows, cases in ((np.arange(400), 1.0), (copies, 20.0))
     )
     assert often.interval_neg == pytest.approx(once.interval_neg, abs=0.01)
     assert often.evidence == pytest.approx(once.evidence, rel=0.02)
     # Copies that count for themselves seem to exclude more.
-    assert estimate_noise(of_second[copies], labels[copies]).interval_neg[1] < once.interval_neg[1] - 0.01
+    assert estimate_rates(of_second[copies], labels[copies]).interval_neg[1] < once.interval_neg[1] - 0.01
 
 
 def test_the_same_of_several_classes():

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from untwist.noise.matrix import MatrixUntwisting
 
 from untwist.display import write_noise
-from untwist.noise import NoiseEstimate, Untwisting
-from untwist.noise.estimate import describe_range
+from untwist.noise.estimate import RatesEstimate, describe_range
+from untwist.noise.several_classes import SeveralClassesNoise
 
-FOUND = NoiseEstimate(rate_neg=0.1, rate_pos=0.3, interval_neg=(0.05, 0.2), interval_pos=(0.25, 0.4), found=True)
+FOUND = RatesEstimate(rate_neg=0.1, rate_pos=0.3, interval_neg=(0.05, 0.2), interval_pos=(0.25, 0.4), found=True)
 MATRIX = np.array([[0.9, 0.1], [0.3, 0.7]])
 
 
@@ -20,7 +19,7 @@ def test_words_have_the_names_of_two_classes():
     words = "wrong labels: of what is truly ham 10.0% (5.0% to 20.0%), of what is truly spam 30.0% (25.0% to 40.0%)"
     assert FOUND.describe(["ham", "spam"]) == words
     without = "wrong labels: 10.0% (5.0% to 20.0%) of the negatives, 30.0% (25.0% to 40.0%) of the positives"
-    assert str(FOUND) == FOUND.describe(["a", "b", "c"]) == without
+    assert str(FOUND) == without
 
 
 @pytest.mark.parametrize(
@@ -33,7 +32,7 @@ def test_words_have_the_names_of_two_classes():
     ],
 )
 def test_words_where_nothing_was_found(ends, words):
-    estimate = NoiseEstimate(0.01, 0.02, *ends, found=False)
+    estimate = RatesEstimate(False, 0.01, 0.02, *ends)
     assert str(estimate) == words
     assert estimate.describe(["ham", "spam"]) == words
 
@@ -48,18 +47,10 @@ def test_html_has_the_words_and_the_rates_of_each_class():
     rates = [(0.1, 0.05, 0.2), (0.3, 0.25, 0.4)]
     assert FOUND.write_html(names) == write_noise(FOUND.describe(names), names, rates, MATRIX)
     assert FOUND._repr_html_() == FOUND.write_html(["negatives", "positives"])
-    # Models of old files have one rate for every class.
-    even = Untwisting.from_grid(
-        np.array([[0.1], [0.2]]), np.ones(1), np.ones(1), np.nan, found=True, clearest=0.005, n_classes=3
-    )
-    np.testing.assert_allclose(even.matrix, np.full((3, 3), 0.1) + 0.7 * np.eye(3))
-    three = ["class 0", "class 1", "class 2"]
-    assert even.write_html(three) == write_noise(str(even), three, [(0.2, 0.2, 0.2)] * 3, even.matrix)
-    assert even._repr_html_() == even.write_html(three)
 
 
 def test_html_of_several_classes_has_their_shares_and_the_matrix():
     matrix = np.array([[0.8, 0.2, 0.0], [0.0, 1.0, 0.0], [0.1, 0.0, 0.9]])
-    noise = MatrixUntwisting.from_matrix(matrix)
+    noise = SeveralClassesNoise.from_matrix(matrix)
     rates = [(share, share, share) for share in (1.0 - np.diag(matrix)).tolist()]
     assert noise.write_html(["a", "b", "c"]) == write_noise(noise.describe("abc"), ["a", "b", "c"], rates, noise.matrix)

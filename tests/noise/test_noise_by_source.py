@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import beta
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.untwisting import Untwisting
 
 from untwist.noise import sources
-from untwist.noise.rates import estimate_noise
+from untwist.noise.rates import estimate_rates
+from untwist.noise.several_classes import SeveralClassesNoise
 from untwist.noise.source_fits import SourceFit
 from untwist.noise.sources import NoiseBySource, _find_middle_of_others, estimate_by_source
+from untwist.noise.two_classes import TwoClassNoise
 from untwist.noise.votes import arrange_votes
 
 
@@ -44,8 +44,8 @@ def plant(rates, *, n_classes=2, n_rows=2400, strength=6.0, seed=0):
 def know(pooled):
     """The noise of all labels, known."""
     if len(pooled) == 2:
-        return Untwisting.from_rates((pooled[0, 1], pooled[1, 0]))
-    return MatrixUntwisting.from_matrix(pooled)
+        return TwoClassNoise.from_rates((pooled[0, 1], pooled[1, 0]))
+    return SeveralClassesNoise.from_matrix(pooled)
 
 
 def estimate(rates, **options):
@@ -147,7 +147,7 @@ def test_a_source_of_three_labels_is_about_the_common_one():
 
 def compare(one, other, order=None):
     for field in fields(NoiseBySource):
-        if field.name in ("names", "untwisting"):
+        if field.name in ("names", "noise"):
             continue
         first, second = getattr(one, field.name), getattr(other, field.name)
         if order is not None and field.name not in ("common", "evidence", "tells_how_many"):
@@ -244,7 +244,7 @@ def test_what_labels_follow_is_the_clean_posterior_by_the_matrix_of_the_source()
     unknown = np.average(noise.matrices, axis=0, weights=noise.counts)
     matrices = [noise.matrices[0], noise.matrices[3], unknown, noise.matrices[5], noise.matrices[0]]
     expected = [row @ matrix for row, matrix in zip(clean, matrices, strict=True)]
-    np.testing.assert_allclose(noise.twist(clean, sources), expected)
+    np.testing.assert_allclose(noise.noisy(clean, sources), expected)
 
 
 def test_annotators_of_unequal_skill_are_told_apart_by_their_votes_alone():
@@ -254,7 +254,7 @@ def test_annotators_of_unequal_skill_are_told_apart_by_their_votes_alone():
     votes = np.where(rng.random((1000, 5)) < skills, truth[:, None], 1 - truth[:, None])
     labels, sources, items = votes.ravel(), np.tile(np.arange(5), 1000), np.repeat(np.arange(1000), 5)
     posterior = np.tile([1 - labels.mean(), labels.mean()], (5000, 1))
-    noise = estimate_noise(posterior[:, 1], labels)
+    noise = estimate_rates(posterior[:, 1], labels)
     found = estimate_by_source(posterior, labels, sources, names=np.arange(5), noise=noise, items=items)
     np.testing.assert_allclose(np.einsum("skk->s", found.matrices) / 2, skills, atol=0.06)
     answer = found.find_truth(posterior, labels, sources, items).argmax(axis=1)
@@ -283,7 +283,7 @@ def test_sources_of_one_class_without_rows_and_with_one_row_break_nothing(n_clas
 
 def test_posteriors_of_0_and_1_and_labels_of_one_class_break_nothing():
     posterior = np.array([[1.0, 0.0], [0.0, 1.0]] * 20)
-    noise = Untwisting.from_rates((0.0, 0.0))
+    noise = TwoClassNoise.from_rates((0.0, 0.0))
     for labels in (np.zeros(40, int), np.tile([1, 0], 20)):
         found = estimate_by_source(posterior, labels, np.arange(40) % 3, names=list("abc"), noise=noise)
         assert np.isfinite(found.intervals).all()
@@ -303,7 +303,7 @@ def test_posteriors_of_0_and_1_and_labels_of_one_class_break_nothing():
         ({"posterior": [[0.5, 0.5]]}, "a row per label"),
         ({"posterior": [[0.5, np.nan], [0.5, 0.5]]}, "must hold probabilities"),
         ({"weight": [1.0, -1.0]}, "weight must be finite and non-negative"),
-        ({"noise": MatrixUntwisting.from_matrix(np.eye(3))}, "noise must be of 2 classes"),
+        ({"noise": SeveralClassesNoise.from_matrix(np.eye(3))}, "noise must be of 2 classes"),
     ],
 )
 def test_what_makes_no_sense_is_refused(changed, message):
@@ -312,7 +312,7 @@ def test_what_makes_no_sense_is_refused(changed, message):
         "labels": [0, 1],
         "sources": [0, 1],
         "names": ["a", "b"],
-        "noise": Untwisting.from_rates((0.1, 0.1)),
+        "noise": TwoClassNoise.from_rates((0.1, 0.1)),
     } | changed
     with pytest.raises(ValueError, match=message):
         estimate_by_source(**arguments)
@@ -326,7 +326,7 @@ def test_sources_that_are_alike_leave_open_what_all_labels_leave_open(is_sharp):
     positive = (score > 0) + 0.0 if is_sharp else expit(5.0 * score)
     twisted = 0.2 + 0.6 * positive
     labels = (rng.random(60_000) < twisted).astype(int)
-    noise = estimate_noise(twisted, labels)
+    noise = estimate_rates(twisted, labels)
     posterior = np.column_stack([1.0 - twisted, twisted])
     assert not noise.found
     found = estimate_by_source(posterior, labels, rng.integers(4, size=60_000), names=np.arange(4), noise=noise)
@@ -497,7 +497,7 @@ def make_noise_by_source(**changed):
         "stands_out": np.array([False, True, True]),
         "reliability": np.ones(3),
         "evidence": 1.0,
-        "untwisting": Untwisting.from_rates((0.1, 0.2)),
+        "noise": TwoClassNoise.from_rates((0.1, 0.2)),
     }
     return NoiseBySource(**(fields | changed))
 
@@ -512,7 +512,7 @@ def test_words_name_the_worst_sources_first():
     alike = make_noise_by_source(stands_out=np.zeros(3, dtype=bool), common=common)
     # Of labels, half are of the first class by the matrices here: (10 + 30 + 60) / (2 * 100).
     assert str(alike) == "no source stands out among 3 (about 25.0% of their labels wrong)"
-    unfounded = replace(alike, untwisting=replace(alike.untwisting, found=False))
+    unfounded = replace(alike, noise=replace(alike.noise, found=False))
     assert str(unfounded) == "no source stands out among 3"
 
 
@@ -534,7 +534,7 @@ def test_an_unknown_source_errs_as_all_labels_do_together():
     overall = (10 * noise.matrices[0] + 30 * noise.matrices[1] + 60 * noise.matrices[2]) / 100
     np.testing.assert_allclose(noise.overall, overall)
     np.testing.assert_allclose(noise.matrices_by_index[[0, -1]], [noise.matrices[0], overall])
-    np.testing.assert_allclose(noise.twist([[0.3, 0.7]], [-1]), [[0.3, 0.7] @ overall])
+    np.testing.assert_allclose(noise.noisy([[0.3, 0.7]], [-1]), [[0.3, 0.7] @ overall])
     none = make_noise_by_source(counts=np.zeros(3))
     np.testing.assert_allclose(none.overall, none.matrices.mean(axis=0))
     assert noise.find_truth(np.zeros((0, 2)), [], [], []).shape == (0, 2)
@@ -543,7 +543,7 @@ def test_an_unknown_source_errs_as_all_labels_do_together():
 @pytest.mark.parametrize("clean", [[[0.3, 0.7], [0.5, 0.5]], [[0.3, 0.3, 0.4]]])
 def test_clean_posteriors_of_another_shape_are_refused(clean):
     with pytest.raises(ValueError, match=r"clean must be of shape \(1, 2\)"):
-        make_noise_by_source().twist(clean, [0])
+        make_noise_by_source().noisy(clean, [0])
 
 
 def test_indices_of_any_whole_kind_are_taken_from_the_lowest_to_the_highest():

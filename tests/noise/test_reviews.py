@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.reviews import LEAST_PROBABILITY, MOST_WORTH, find_worth, learn_from_review
 
-from untwist.noise import Untwisting, estimate_noise, reviews
+from untwist.noise.model import LEAST_PROBABILITY, MOST_WORTH
+from untwist.noise.rates import estimate_rates
+from untwist.noise.several_classes import SeveralClassesNoise
 from untwist.noise.transitions import estimate_transitions
+from untwist.noise.two_classes import TwoClassNoise
 
 # Clean posteriors come from a table, and their log-odds have a slope of a thousandth too much (`LEAKED_SLOPE`).
 ROUNDING = 1e-3
@@ -41,12 +42,12 @@ def draw_three_classes(n=3000, rate=0.3, seed=0):
 
 def test_rates_are_weighed_by_what_was_found_row_by_row():
     posterior, given, truth = draw_two_classes(400)
-    noise = estimate_noise(posterior[:, 1], given)
+    noise = estimate_rates(posterior[:, 1], given)
     rows = np.arange(0, 400, 7)
-    learned = learn_from_review(noise, posterior[rows], given[rows], truth[rows])
+    learned = noise.learn(posterior[rows], given[rows], truth[rows])
     expected = []
     for index in range(len(noise.weights)):
-        one = Untwisting.from_grid(
+        one = TwoClassNoise.from_grid(
             np.array([[noise.rates_neg[index]], [noise.rates_pos[index]]]),
             np.ones(1),
             noise.slopes[[index]],
@@ -59,7 +60,7 @@ def test_rates_are_weighed_by_what_was_found_row_by_row():
         )
         weight = noise.weights[index]
         for row in rows:
-            wrong = float(one.probability_wrong(logit(posterior[[row], 1]), given[[row]])[0])
+            wrong = float(one.probability_wrong(posterior[[row]], given[[row]])[0])
             found = wrong if given[row] != truth[row] else 1.0 - wrong
             weight *= min(max(found, LEAST_PROBABILITY), 1.0 - LEAST_PROBABILITY)
         expected.append(weight)
@@ -78,15 +79,15 @@ def test_whichever_rows_are_reviewed_the_rates_come_nearer_to_the_truth(selectio
     before, after = [], []
     for seed in range(4):
         posterior, given, truth = draw_two_classes(2000, seed=seed)
-        noise = estimate_noise(posterior[:, 1], given)
-        wrong = noise.probability_wrong(logit(posterior[:, 1]), given)
+        noise = estimate_rates(posterior[:, 1], given)
+        wrong = noise.probability_wrong(posterior, given)
         order = {
             "suspects": np.argsort(-wrong),
             "random": np.random.default_rng(seed).permutation(2000),
             "label 1": np.argsort(-np.where(given == 1, 1.0 + wrong, wrong)),
         }[selection]
         rows = order[:400]
-        learned = learn_from_review(noise, posterior[rows], given[rows], truth[rows])
+        learned = noise.learn(posterior[rows], given[rows], truth[rows])
         for one, errors in ((noise, before), (learned, after)):
             errors.append(np.abs([one.rate_neg - 0.1, one.rate_pos - 0.3])[learned_of])
         assert np.ptp(learned.interval_neg) <= np.ptp(noise.interval_neg) + 1e-12
@@ -99,11 +100,11 @@ def test_clean_labels_that_are_confirmed_speak_against_noise_and_wrong_ones_for_
     rng = np.random.default_rng(0)
     posterior = expit(rng.normal(size=1000))
     given = (rng.random(1000) < posterior).astype(int)
-    noise = estimate_noise(posterior, given)
+    noise = estimate_rates(posterior, given)
     both = np.column_stack([1.0 - posterior, posterior])
     surprising = np.argsort(both[np.arange(1000), given])[:150]
-    right = learn_from_review(noise, both[surprising], given[surprising], given[surprising])
-    wrong = learn_from_review(noise, both[surprising], given[surprising], 1 - given[surprising])
+    right = noise.learn(both[surprising], given[surprising], given[surprising])
+    wrong = noise.learn(both[surprising], given[surprising], 1 - given[surprising])
     assert not right.found
     assert right.chance_of_noise < noise.chance_of_noise
     assert wrong.found
@@ -113,19 +114,19 @@ def test_clean_labels_that_are_confirmed_speak_against_noise_and_wrong_ones_for_
 
 def test_nothing_is_learned_of_noise_that_is_given_or_from_no_rows():
     posterior, given, truth = draw_two_classes(100)
-    known = Untwisting.from_rates((0.1, 0.2))
-    assert learn_from_review(known, posterior, given, truth) is known
-    matrix = MatrixUntwisting.from_matrix(np.eye(3))
-    assert learn_from_review(matrix, np.eye(3), np.arange(3), np.arange(3)) is matrix
-    noise = estimate_noise(posterior[:, 1], given)
-    assert learn_from_review(noise, posterior[:0], given[:0], truth[:0]) is noise
+    known = TwoClassNoise.from_rates((0.1, 0.2))
+    assert known.learn(posterior, given, truth) is known
+    matrix = SeveralClassesNoise.from_matrix(np.eye(3))
+    assert matrix.learn(np.eye(3), np.arange(3), np.arange(3)) is matrix
+    noise = estimate_rates(posterior[:, 1], given)
+    assert noise.learn(posterior[:0], given[:0], truth[:0]) is noise
 
 
 def test_matrices_are_weighed_by_what_was_found_row_by_row():
     posterior, given, truth, _ = draw_three_classes(600)
     noise = estimate_transitions(posterior, given)
     rows = np.arange(0, 600, 11)
-    learned = learn_from_review(noise, posterior[rows], given[rows], truth[rows])
+    learned = noise.learn(posterior[rows], given[rows], truth[rows])
     expected = []
     for index, (matrix, slope, offset) in enumerate(zip(noise.matrices, noise.slopes, noise.offsets, strict=True)):
         weight = noise.weights[index]
@@ -150,7 +151,7 @@ def test_a_matrix_comes_nearer_to_the_truth_by_a_review_of_suspects():
         posterior, given, truth, matrix = draw_three_classes(1500, seed=seed)
         noise = estimate_transitions(posterior**1.3 / (posterior**1.3).sum(axis=1, keepdims=True), given)
         rows = np.argsort(-noise.probability_wrong(posterior, given))[:300]
-        learned = learn_from_review(noise, posterior[rows], given[rows], truth[rows])
+        learned = noise.learn(posterior[rows], given[rows], truth[rows])
         before.append(np.abs(noise.matrix - matrix).sum())
         after.append(np.abs(learned.matrix - matrix).sum())
     assert np.mean(after) <= np.mean(before)
@@ -169,10 +170,10 @@ def pull(labels_follow, posterior):
 @pytest.mark.parametrize("rates", [(0.1, 0.1), (0.05, 0.3), (0.2, 0.1)])
 def test_known_and_noisy_labels_together_follow_the_twisted_posterior(clean, rates, reviewed_label):
     """Rows of one kind, of which all that bear one label are reviewed, though that is not known of the others."""
-    noise = Untwisting.from_rates(rates)
+    noise = TwoClassNoise.from_rates(rates)
     truth = np.array([1.0 - clean, clean])
     twisted = truth @ noise.matrix
-    worth = find_worth(noise, np.tile(twisted, (2, 1)), np.arange(2))
+    worth = noise.worth(np.tile(twisted, (2, 1)), np.arange(2))
     assert (worth < MOST_WORTH).all()
     joint = truth[:, None] * noise.matrix  # By truth, then by label.
     mass = joint.sum(axis=0) * (np.arange(2) != reviewed_label)  # The labels that nobody has looked at.
@@ -182,10 +183,10 @@ def test_known_and_noisy_labels_together_follow_the_twisted_posterior(clean, rat
 
 def test_the_same_of_three_classes_where_wrong_labels_are_evenly_spread():
     matrix = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
-    noise = MatrixUntwisting.from_matrix(matrix)
+    noise = SeveralClassesNoise.from_matrix(matrix)
     truth = np.array([0.5, 0.2, 0.3])
     twisted = truth @ matrix
-    worth = find_worth(noise, np.tile(twisted, (3, 1)), np.arange(3))
+    worth = noise.worth(np.tile(twisted, (3, 1)), np.arange(3))
     joint = truth[:, None] * matrix
     mass = worth * joint[:, 1] + joint.sum(axis=0) * [1, 0, 1]
     np.testing.assert_allclose(pull(mass, twisted), 0.0, atol=ROUNDING)
@@ -194,8 +195,8 @@ def test_the_same_of_three_classes_where_wrong_labels_are_evenly_spread():
 def test_a_known_label_is_worth_one_where_labels_are_never_wrong_and_never_too_much():
     clean = np.linspace(0.01, 0.99, 9)
     posterior = np.column_stack([1.0 - clean, clean])
-    np.testing.assert_allclose(find_worth(Untwisting.from_rates((0.0, 0.0)), posterior, np.ones(9, int)), 1.0)
-    worth = find_worth(Untwisting.from_rates((0.3, 0.4)), 0.3 + 0.3 * posterior, np.ones(9, int))
+    np.testing.assert_allclose(TwoClassNoise.from_rates((0.0, 0.0)).worth(posterior, np.ones(9, int)), 1.0)
+    worth = TwoClassNoise.from_rates((0.3, 0.4)).worth(0.3 + 0.3 * posterior, np.ones(9, int))
     assert ((worth >= 1.0) & (worth <= MOST_WORTH)).all()
     assert worth[0] == MOST_WORTH  # That it is of this class comes as a surprise.
     assert worth[0] >= worth[4] >= worth[-1] > 1.0
@@ -209,7 +210,7 @@ def make_rates(shortfalls=(0.0, 3.0, 1.0), grid=((0.0, 0.1, 0.2), (0.0, 0.2, 0.1
     weights = np.array([0.5, 0.3, 0.2])
     settings = {"found": False, "clearest": 0.005, "uneven_limit": 0.3} | settings
     shortfalls = None if shortfalls is None else np.array(shortfalls)
-    return Untwisting.from_grid(
+    return TwoClassNoise.from_grid(
         np.array(grid), weights, np.ones(3), -1.0, bends=np.zeros(3), shortfalls=shortfalls, **settings
     )
 
@@ -218,17 +219,17 @@ def test_what_a_review_explains_of_rates_is_evidence():
     noise = make_rates()
     likelihood = np.array([-9.0, -2.0, -3.0])
     weights = noise.weights * np.exp(likelihood)
-    learned = reviews._weigh_rates(noise, weights / weights.sum(), likelihood)
+    learned = noise._weigh_by_review(weights / weights.sum(), likelihood)
     # The best pair, with what it explained before, explains -4 - -9 nats more, from a best of noise of -1.
     assert learned.evidence == pytest.approx(-1.0 + max(-2.0 - 3.0, -3.0 - 1.0) + 1.0 + 9.0)
     assert learned.found
     np.testing.assert_allclose(learned.shortfalls, [5.0, 1.0, 0.0])
     np.testing.assert_allclose(learned.weights, weights / weights.sum())
     unlikely = np.array([0.6, 0.3, 0.1])
-    assert not reviews._weigh_rates(noise, unlikely, likelihood).found  # Its chance is below 0.75.
-    assert not reviews._weigh_rates(noise, np.array([0.1, 0.5, 0.4]), np.array([-9.0, -12.0, -8.0])).found
-    assert reviews._weigh_rates(noise, np.array([0.25, 0.5, 0.25]), np.array([-3.0, -12.0, 0.0])).found
-    unknown = reviews._weigh_rates(make_rates(None), weights / weights.sum(), likelihood)
+    assert not noise._weigh_by_review(unlikely, likelihood).found  # Its chance is below 0.75.
+    assert not noise._weigh_by_review(np.array([0.1, 0.5, 0.4]), np.array([-9.0, -12.0, -8.0])).found
+    assert noise._weigh_by_review(np.array([0.25, 0.5, 0.25]), np.array([-3.0, -12.0, 0.0])).found
+    unknown = make_rates(None)._weigh_by_review(weights / weights.sum(), likelihood)
     assert unknown.evidence == pytest.approx(-1.0 - 2.0 + 9.0)
     assert unknown.shortfalls is None
 
@@ -238,14 +239,14 @@ def test_wrong_labels_of_one_class_alone_are_noise(grid):
     noise = make_rates(grid=grid)
     likelihood = np.array([-9.0, -2.0, -3.0])
     weights = np.array([0.01, 0.5, 0.49])
-    learned = reviews._weigh_rates(noise, weights, likelihood)
+    learned = noise._weigh_by_review(weights, likelihood)
     assert learned.evidence == pytest.approx(-1.0 + max(-2.0 - 3.0, -3.0 - 1.0) + 1.0 + 9.0)
     assert learned.found
 
 
 def test_where_every_pair_is_noise_a_review_is_no_evidence():
     noise = make_rates(grid=((0.3, 0.1, 0.2), (0.3, 0.2, 0.1)))
-    assert reviews._weigh_rates(noise, noise.weights, np.array([-9.0, -2.0, -3.0])).evidence == -1.0
+    assert noise._weigh_by_review(noise.weights, np.array([-9.0, -2.0, -3.0])).evidence == -1.0
 
 
 def make_matrices(evidence=-1.0, found=False):
@@ -254,7 +255,7 @@ def make_matrices(evidence=-1.0, found=False):
     matrices = np.array([(1 - 1.5 * rate) * np.eye(3) + rate / 2 for rate in rates])
     weights = np.array([0.5, 0.3, 0.2])
     shares = np.full(3, weights @ rates)
-    return MatrixUntwisting(
+    return SeveralClassesNoise(
         weights=weights,
         matrices=matrices,
         slopes=np.ones((3, 3)),
@@ -274,7 +275,7 @@ def test_what_a_review_explains_of_matrices_is_evidence_and_shares_move_with_the
     noise = make_matrices()
     likelihood = np.array([-6.0, -2.0, -3.0])
     weights = np.array([0.1, 0.5, 0.4])
-    learned = reviews._weigh_matrices(noise, weights, likelihood)
+    learned = noise._weigh_by_review(weights, likelihood)
     explained = np.log(0.6 * np.exp(-2.0) + 0.4 * np.exp(-3.0)) + 6.0
     assert learned.evidence == pytest.approx(-1.0 + explained)
     assert learned.found
@@ -285,7 +286,7 @@ def test_what_a_review_explains_of_matrices_is_evidence_and_shares_move_with_the
     np.testing.assert_allclose(learned.class_shares, factor * noise.class_shares)
     np.testing.assert_allclose(learned.class_intervals, np.minimum(factor * noise.class_intervals, 1.0))
     np.testing.assert_array_equal(learned.weights, weights)
-    worst = reviews._weigh_matrices(noise, np.array([0.0, 0.0, 1.0]), likelihood)
+    worst = noise._weigh_by_review(np.array([0.0, 0.0, 1.0]), likelihood)
     assert worst.interval[1] == pytest.approx(0.3 * 0.4 / 0.155)
     assert worst.uneven_limit == worst.interval[1]
     assert worst.class_intervals[0, 1] == 1.0
@@ -293,29 +294,29 @@ def test_what_a_review_explains_of_matrices_is_evidence_and_shares_move_with_the
 
 def test_no_share_moves_beyond_all_labels_by_a_review():
     noise = replace(make_matrices(), share=0.9, interval=(0.8, 0.95), uneven_limit=1.0)
-    learned = reviews._weigh_matrices(noise, np.array([0.0, 0.0, 1.0]), np.array([-6.0, -2.0, -3.0]))
+    learned = noise._weigh_by_review(np.array([0.0, 0.0, 1.0]), np.array([-6.0, -2.0, -3.0]))
     assert (learned.share, learned.interval, learned.uneven_limit) == (1.0, (1.0, 1.0), 1.0)
 
 
 def test_a_review_finds_noise_of_matrices_only_where_enough_rows_were_there_to_judge():
     likelihood = np.array([-6.0, -2.0, -3.0])
     weights = np.array([0.1, 0.5, 0.4])
-    assert reviews._weigh_matrices(make_matrices(0.0), weights, likelihood).found
-    assert not reviews._weigh_matrices(make_matrices(0.5), weights, likelihood).found  # There were too few rows.
-    assert reviews._weigh_matrices(make_matrices(0.5, found=True), weights, likelihood).found
-    assert not reviews._weigh_matrices(make_matrices(0.5, found=True), weights, -likelihood).found
+    assert make_matrices(0.0)._weigh_by_review(weights, likelihood).found
+    assert not make_matrices(0.5)._weigh_by_review(weights, likelihood).found  # There were too few rows.
+    assert make_matrices(0.5, found=True)._weigh_by_review(weights, likelihood).found
+    assert not make_matrices(0.5, found=True)._weigh_by_review(weights, -likelihood).found
     only_noise = replace(
         make_matrices(2.0, found=True), weights=np.array([0.6, 0.4]), matrices=make_matrices().matrices[1:]
     )
-    assert reviews._weigh_matrices(only_noise, np.array([0.5, 0.5]), np.array([-6.0, -2.0])).evidence == 2.0
+    assert only_noise._weigh_by_review(np.array([0.5, 0.5]), np.array([-6.0, -2.0])).evidence == 2.0
 
 
 def test_the_worth_of_a_known_label_is_its_formula():
     rng = np.random.default_rng(0)
     matrix = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.0, 0.3, 0.7]])
-    noise = MatrixUntwisting.from_matrix(matrix)
+    noise = SeveralClassesNoise.from_matrix(matrix)
     clean, labels = rng.dirichlet(np.ones(3), 40), rng.integers(3, size=40)
-    found = find_worth(noise, clean @ matrix, labels)
+    found = noise.worth(clean @ matrix, labels)
     for c, k, worth in zip(clean, labels, found, strict=True):
         share = (matrix[k, k] * c[k] / (c @ matrix[:, k]) - c[k]) / (1.0 - c[k])
         assert worth == pytest.approx(1.0 / min(max(share, 0.2), 1.0), rel=1e-6)

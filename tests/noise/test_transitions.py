@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
-from untwist.noise.matrix import MatrixUntwisting
 
 from helpers import transitions_twin as twin
 from helpers.quick import QuickClassifier
@@ -12,6 +11,7 @@ from untwist.noise import plausibility, transitions
 from untwist.noise.climbing import climb
 from untwist.noise.families import FreeMatrices, KnownMatrix, TiedMatrices, make_even_matrix
 from untwist.noise.plausibility import Fit, Plausibility, choose_rows, count_posteriors, find_highest_rates
+from untwist.noise.several_classes import SeveralClassesNoise
 from untwist.noise.transitions import _price_unevenness, _weigh, estimate_transitions
 
 
@@ -357,7 +357,7 @@ def test_a_weight_counts_copies():
 def test_few_rows_and_many_classes(n, n_classes):
     posterior, labels, _ = draw_rows("none", n=n, n_classes=n_classes)
     noise = estimate_transitions(posterior, labels)
-    assert isinstance(noise, MatrixUntwisting)
+    assert isinstance(noise, SeveralClassesNoise)
     assert np.isfinite(noise.clean(posterior)).all()
     np.testing.assert_allclose(noise.clean(posterior).sum(axis=1), 1.0)
     assert 0 <= noise.interval[0] <= noise.share <= noise.interval[1] <= 1

@@ -27,9 +27,10 @@ from untwist.data.reviews import Review, ReviewedRows, read_review
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
 from untwist.data.tables import bring_to_host, refuse_other_objects
 from untwist.data.targets import are_rows_known, refuse_regression_target
+from untwist.fit_arguments import SourceColumns
 from untwist.out_of_fold import RowContext
 from untwist.settings import RECIPE_DEFAULTS, resolve_recipe
-from untwist.training_data import SourceColumns, TrainingData
+from untwist.training_data import TrainingData
 
 __all__ = ["JudgedRows", "read_rows"]
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
-from untwist.classifier import UntwistClassifier
-from untwist.commands.columns import conform, ignore_strangers
+from untwist.commands.new_rows import conform, ignore_strangers
 from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import encode_json, gather_hints, print_result
@@ -19,6 +18,7 @@ from untwist.data.memory import limit_memory
 from untwist.explain import Contributions, explain
 from untwist.export.scoring import Scoring
 from untwist.files import load
+from untwist.predicting import ModelPredictions
 from untwist.progress import print_status
 from untwist.text import name_column
 from untwist.theory.links import LogitLink
@@ -85,7 +85,7 @@ def _find_rows(sheet: Sheet, lines: list[int]) -> NDArray[np.intp]:
 class _Told:
     """What is told of some rows: contributions, and the probabilities of the classes once noise is undone."""
 
-    model: UntwistClassifier
+    model: ModelPredictions
     contributions: Contributions
     proba: Array
 
@@ -100,7 +100,7 @@ class _Told:
         link = self.model.model_.posterior.link
         if isinstance(link, SoftmaxLink):
             return "logarithms of probabilities, up to a constant that the classes of a row share"
-        unit = f"units of the score of the alpha-loss, alpha {self.model.alpha_:g}: 0 is one half"
+        unit = f"units of the score of the alpha-loss, alpha {self.model.model_.alpha:g}: 0 is one half"
         if isinstance(link, LogitLink):
             unit = "log-odds"
         return unit if self.has_two else f"{unit}{'' if unit == 'log-odds' else ','} against all other classes"

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from untwist.arguments import Array
-from untwist.classifier import UntwistClassifier
-from untwist.commands.columns import check_roles, count_infinite, decide_column, describe_infinite, read_labels
+from untwist.commands.cells import count_infinite, describe_infinite
+from untwist.commands.columns import check_roles
+from untwist.commands.features import decide_column
+from untwist.commands.labels import read_labels
 from untwist.commands.row_names import describe_place
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import (
@@ -28,6 +30,8 @@ from untwist.data.memory import limit_memory
 from untwist.data.tables import Schema
 from untwist.files import header, load
 from untwist.files.layout import MAGIC
+from untwist.files.writing import list_settings
+from untwist.predicting import ModelPredictions
 from untwist.progress import print_status
 
 __all__ = ["main"]
@@ -173,25 +177,27 @@ def _inspect_model(options: argparse.Namespace) -> int:
     importances = model.importances("gain")
     columns = _list_columns(model, importances)
     found = {
+        "model": about["model"],
         "untwist": str(about.get("untwist", "?"))[:20],
         "bytes": options.file.stat().st_size,
         "training_rows": model.model_.n_rows,
         "classes": model.classes_.tolist(),
         "trees": sum(map(len, model.model_.ensembles)),
-        "alpha": model.alpha_,
+        "alpha": model.model_.alpha,
         "noise": describe_noise(model),
         "near_twins": model.model_.has_twins,
         "matrix": find_matrix(model),
         "sources": list_sources(model),
         "columns": columns,
-        "settings": model.get_params(deep=False) | {"callbacks": None},
+        "settings": list_settings(model),
     }
     if options.json:
         print(encode_json(found))
         return 0
-    print_result(f"{options.file}: {found['trees']} trees, {found['bytes'] / 1000:.0f} kB, untwist {found['untwist']}")
+    size = f"{found['trees']} trees, {found['bytes'] / 1000:.0f} kB"
+    print_result(f"{options.file}: {found['model']}, {size}, untwist {found['untwist']}")
     classes = ", ".join(str(label) for label in model.classes_)
-    print_result(f"trained on {found['training_rows']} rows; classes {classes}; alpha {model.alpha_:g}")
+    print_result(f"trained on {found['training_rows']} rows; classes {classes}; alpha {model.model_.alpha:g}")
     print_result(f"noise: {found['noise']}")
     if model.model_.sources is not None:
         print_result(f"sources: {model.model_.describe_sources()}")
@@ -206,7 +212,7 @@ def _inspect_model(options: argparse.Namespace) -> int:
     return 0
 
 
-def _list_columns(model: UntwistClassifier, importances: Array) -> list[dict[str, Any]]:
+def _list_columns(model: ModelPredictions, importances: Array) -> list[dict[str, Any]]:
     """Return name, kind and importance of each column; of very many without names only of those that matter."""
     encoder = model.model_.encoder
     names = encoder.feature_labels if encoder.has_names else None

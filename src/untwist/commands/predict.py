@@ -6,13 +6,13 @@ import argparse
 from contextlib import ExitStack
 from typing import Any
 
-from untwist.classifier import UntwistClassifier
 from untwist.commands.blocks import reads_in_blocks
-from untwist.commands.columns import NewRows, ignore_strangers
+from untwist.commands.new_rows import NewRows, ignore_strangers
 from untwist.commands.sheets import open_writer
 from untwist.commands.steps import encode_json, gather_hints, open_table
 from untwist.data.memory import limit_memory
 from untwist.files import load
+from untwist.predicting import ModelPredictions
 from untwist.progress import print_status
 
 __all__ = ["main"]
@@ -58,7 +58,7 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_predictions(model: UntwistClassifier, X: Any, beside: Any) -> Any:
+def _add_predictions(model: ModelPredictions, X: Any, beside: Any) -> Any:
     """Add the predicted class and the probability of every class to other columns of the same rows."""
     with ignore_strangers():
         proba = model.predict_proba(X)

@@ -15,12 +15,14 @@ import numpy as np
 
 from untwist.classifier import UntwistClassifier
 from untwist.commands.blocks import SheetInBlocks, prepare_in_blocks, reads_in_blocks
-from untwist.commands.columns import Hints, PreparedTable, prepare, remember_readings
+from untwist.commands.cells import Hints
+from untwist.commands.columns import PreparedTable, prepare, remember_readings
 from untwist.commands.kinds import refuse_no_table
 from untwist.commands.sheets import Sheet, read
 from untwist.data.decisions import Decisions
 from untwist.data.memory import UnreadableFile, limit_memory
 from untwist.data.twins import Twins
+from untwist.predicting import ModelPredictions
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.text import for_json, for_terminal
 
@@ -250,12 +252,12 @@ def describe_twins(twins: Twins | None) -> dict[str, Any] | None:
     }
 
 
-def describe_noise(model: UntwistClassifier) -> str:
+def describe_noise(model: ModelPredictions) -> str:
     """Say in words how noisy the labels are, with the names of the classes.
 
     Parameters
     ----------
-    model : UntwistClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A fitted classifier.
 
     Returns
@@ -265,19 +267,19 @@ def describe_noise(model: UntwistClassifier) -> str:
     """
     sources = model.model_.sources
     if model.model_.unreliable_words:
-        return model.model_.unreliable_words
+        return str(model.model_.unreliable_words)
     if sources is not None and sources.stands_out.any():
         # The noise of the model is that of labels as they weighed in training, those of bad sources less.
         return f"wrong labels: {np.average(sources.shares, weights=sources.counts):.1%} of all"
     return "not estimated" if model.noise_ is None else str(model.noise_.describe(model.classes_))
 
 
-def find_matrix(model: UntwistClassifier) -> Any:
+def find_matrix(model: ModelPredictions) -> Any:
     """Find out which class bears which label how often, whatever the labels of each source weighed in training.
 
     Parameters
     ----------
-    model : UntwistClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A fitted classifier.
 
     Returns
@@ -293,12 +295,12 @@ def find_matrix(model: UntwistClassifier) -> Any:
     return None if model.noise_ is None else model.noise_.matrix
 
 
-def list_sources(model: UntwistClassifier) -> list[dict[str, Any]] | None:
+def list_sources(model: ModelPredictions) -> list[dict[str, Any]] | None:
     """List how good the labels of each source are, the worst first.
 
     Parameters
     ----------
-    model : UntwistClassifier
+    model : UntwistClassifier or PILBoostClassifier
         A fitted classifier.
 
     Returns

@@ -89,7 +89,7 @@ def summarise(model: UntwistClassifier, table: PreparedTable) -> dict[str, Any]:
         "rows": len(table.y),
         "columns": len(names),
         "classes": model.classes_.tolist(),
-        "alpha": model.alpha_,
+        "alpha": model.model_.alpha,
         "max_depth": best.max_depth,
         "rounds": best.n_rounds,
         "agrees_with_labels": _measure_agreement(model, table),

@@ -14,16 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 from untwist.classifier import UntwistClassifier
 from untwist.distributed.launching import LOST, Outcome, try_shard, wait_for_model
 from untwist.distributed.shard import end_tracker, make_worker_model, start_tracker
-from untwist.model import FittedModel
-from untwist.optional import import_optional
-from untwist.pilboost import PILBoostClassifier
-from untwist.predicting import ModelPredictions
-from untwist.training_data import (
+from untwist.fit_arguments import (
     NO_INIT_SCORE_FOR_WORKERS,
     NO_REVIEW_FOR_WORKERS,
     NO_SOURCES_FOR_WORKERS,
     ValidationTable,
 )
+from untwist.model import FittedModel
+from untwist.optional import import_optional
+from untwist.pilboost import PILBoostClassifier
+from untwist.predicting import ModelPredictions
 
 __all__ = ["DaskPILBoostClassifier", "DaskUntwistClassifier"]
 

@@ -475,8 +475,10 @@ def find_rates(known: ArrayLike) -> tuple[float, float]:
     rate_neg, rate_pos : float
         The share of each class that bears the other label, unchecked where they were given as such.
     """
-    rates = np.diag(np.fliplr(check_matrix(known))) if np.ndim(known) == 2 else known
-    rate_neg, rate_pos = np.asarray(rates).tolist()
+    rates = np.diag(np.fliplr(check_matrix(known))) if np.ndim(known) == 2 else np.asarray(known)
+    if rates.shape != (2,):
+        raise ValueError(f"known must be two rates, or a matrix of two rows and columns, got {known!r}")
+    rate_neg, rate_pos = rates.tolist()
     return rate_neg, rate_pos
 
 

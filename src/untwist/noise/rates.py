@@ -193,7 +193,7 @@ def estimate_rates(
 
 def _add_share(noise: TwoClassNoise, p: Array, labels: NDArray[Any], weight: Array) -> TwoClassNoise:
     """Return the noise with the share of these labels that are wrong."""
-    share, low, high = noise.share_wrong(np.column_stack([1.0 - p, p]), labels, weight)
+    share, low, high = noise.share_wrong(np.column_stack([1.0 - p, p]), labels, weight / weight.max())
     return replace(noise, share=share, interval=(low, high))
 
 

@@ -421,23 +421,6 @@ class TwoClassNoise(RatesEstimate, NoiseModel):
         twisted = np.clip(rate_neg + (1.0 - rate_neg - rate_pos) * clean, SAFE_MARGIN, 1.0 - SAFE_MARGIN)
         return rate_pos * clean / (1.0 - twisted), rate_neg * (1.0 - clean) / twisted
 
-    def list_clean_log_odds(self, log_odds: ArrayLike, pairs: ArrayLike) -> Array:
-        """Return the clean log-odds under single pairs of rates.
-
-        Parameters
-        ----------
-        log_odds : array_like of shape (n_points,)
-            Log-odds of the twisted posterior.
-        pairs : array_like of int of shape (n_pairs,)
-            Which of the pairs, by their indices.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs, n_points)
-            Rising in the log-odds.
-        """
-        return self._untwist(np.clip(self._calibrate(log_odds), -REACH, REACH), np.asarray(pairs, dtype=np.intp))
-
     def weigh_again(self, weights: ArrayLike) -> TwoClassNoise:
         """Return the same pairs of rates with other weights, and the rates and intervals that follow.
 

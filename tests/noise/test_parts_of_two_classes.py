@@ -1,16 +1,14 @@
-"""What the rates, intervals and tables of an untwisting are made of, beside slow twins and written-down numbers."""
-
-from dataclasses import replace
+"""What rates, intervals and tables of two classes are made of, beside slow twins and written-down numbers."""
 
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-from untwist.noise.untwisting import (
+
+from untwist.noise.two_classes import (
     CONFIDENCE,
     ERROR_OF_CURVE,
-    TABLE,
     TOLERATED_SHORTFALL,
-    Untwisting,
+    TwoClassNoise,
     _condition_on_noise,
     _find_interval,
     _find_slack,
@@ -105,18 +103,13 @@ def test_log_odds_are_split_at_half_into_two_smooth_parts():
     assert above[3] == pytest.approx((2.0 + 10**0.5) / 2)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
-def test_the_matrix_of_rates_spreads_wrong_labels_evenly_over_other_classes(n_classes):
-    noise = replace(Untwisting.from_rates((0.12, 0.12)), n_classes=n_classes)
-    expected = np.full((n_classes, n_classes), 0.12 / (n_classes - 1))
-    np.fill_diagonal(expected, 0.88)
-    np.testing.assert_allclose(noise.matrix, expected)
-    np.testing.assert_allclose(Untwisting.from_rates((0.1, 0.3)).matrix, [[0.9, 0.1], [0.3, 0.7]])
+def test_the_matrix_of_rates_has_a_row_for_each_true_class():
+    np.testing.assert_allclose(TwoClassNoise.from_rates((0.1, 0.3)).matrix, [[0.9, 0.1], [0.3, 0.7]])
 
 
 @pytest.mark.parametrize("rates", [(0.1, 0.3), (0.0, 0.2), (0.25, 0.0), (0.0, 0.0)])
 def test_the_chance_of_a_label_to_be_wrong_is_that_of_bayes(rates):
-    noise = Untwisting.from_rates(rates)
+    noise = TwoClassNoise.from_rates(rates)
     of_negative, of_positive = noise._wrong_tables
     rate_neg, rate_pos = rates
     clean = noise._tabulate_log_odds()[0]
@@ -133,8 +126,8 @@ def test_the_chance_of_a_label_to_be_wrong_is_that_of_bayes(rates):
 
 
 def test_clean_log_odds_of_known_rates_undo_the_twist():
-    noise = Untwisting.from_rates((0.1, 0.3))
+    noise = TwoClassNoise.from_rates((0.1, 0.3))
     clean = np.linspace(0.05, 0.95, 19)
     twisted = 0.1 + 0.6 * clean
-    np.testing.assert_allclose(noise.list_clean_log_odds(logit(twisted), [0])[0], logit(clean), atol=0.02)
-    assert (np.diff(noise.list_clean_log_odds(TABLE, [0])) >= 0).all()
+    np.testing.assert_allclose(noise._untwist(logit(twisted), np.zeros(1, dtype=int))[0], logit(clean), atol=0.02)
+    assert (np.diff(noise._tabulate_log_odds()) >= 0).all()

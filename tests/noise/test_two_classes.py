@@ -13,7 +13,9 @@ from untwist.boosting.runs import Progress
 from untwist.data.folds import split_into_folds
 from untwist.links import CanonicalLink, ClippedLink
 from untwist.losses import AlphaLoss, SquareLoss
-from untwist.noise import MenonEstimate, Untwisting, estimate_noise, menon
+from untwist.noise import MenonEstimate, menon
+from untwist.noise.rates import estimate_rates
+from untwist.noise.two_classes import TwoClassNoise
 from untwist.twisters import ClassConditionalNoise
 
 
@@ -62,9 +64,9 @@ def test_known_rates_move_the_threshold_of_the_twisted_posterior(build, rates):
     assert clear.mean() > 0.9
     assert 0 < np.mean(posterior > threshold) < 1
     np.testing.assert_array_equal(model.predict(X)[clear], (posterior > threshold)[clear].astype(int))
-    assert isinstance(model.noise_, Untwisting)
+    assert isinstance(model.noise_, TwoClassNoise)
     assert (model.noise_.rate_neg, model.noise_.rate_pos) == rates
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], model.noise_.clean(logit(twisted)), atol=2e-3)
+    np.testing.assert_allclose(model.predict_proba(X), model.noise_.clean(model.predict_proba_twisted(X)), atol=2e-3)
     # Without folds there is nothing to calibrate by.
     assert build is make_automatic or (model.noise_.scale, model.noise_.offset) == (1.0, 0.0)
 
@@ -83,7 +85,7 @@ def test_without_rates_the_threshold_stays_at_one_half(build):
 def test_estimated_rates_are_those_of_the_posteriors_of_rows_not_seen():
     X, y, _ = draw_sample()
     model = make_automatic().fit(X, y)
-    expected = estimate_noise(model.oof_proba_[:, 1], y)
+    expected = estimate_rates(model.oof_proba_[:, 1], y)
     rates = expected.rate_neg, expected.rate_pos
     assert (model.noise_.rate_neg, model.noise_.rate_pos) == pytest.approx(rates, abs=1e-3)
     assert model.noise_.evidence == pytest.approx(expected.evidence, abs=0.1)
@@ -347,7 +349,7 @@ def test_no_share_of_few_labels_ends_above_one(seed):
     rng = np.random.default_rng(seed)
     p = 0.3 + 0.4 * expit(3.0 * rng.normal(size=200))
     y = (rng.random(200) < p).astype(int)
-    noise = estimate_noise(p, y)
+    noise = estimate_rates(p, y)
     for row in range(50):
-        share, low, high = noise.share_wrong(logit(p), y, np.arange(200) == row)
+        share, low, high = noise.share_wrong(np.column_stack([1.0 - p, p]), y, np.arange(200) == row)
         assert 0.0 <= low <= share <= high <= 1.0

@@ -1,22 +1,23 @@
-"""Untwisting by transition matrices: its slow twin, shares and their intervals, suspects, words."""
+"""TwoClassNoise by transition matrices: its slow twin, shares and their intervals, suspects, words."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from untwist.noise.matrix import (
+
+from helpers import transitions_twin as twin
+from helpers.shared_models import draw_matrices
+from untwist.noise import several_classes
+from untwist.noise.model import move_interval
+from untwist.noise.several_classes import (
     LEAST_SUSPICION,
-    MatrixUntwisting,
+    SeveralClassesNoise,
     check_matrix,
     find_interval,
     invert_matrices,
     spread_share,
     untwist_by_matrix,
 )
-
-from helpers import transitions_twin as twin
-from helpers.shared_models import draw_matrices
-from untwist.noise import matrix as matrix_module
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_a_row_is_untwisted_to_the_same_bits_alone_and_among_many(n_classes):
 def test_a_known_matrix_undoes_itself():
     matrix = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0], [0.3, 0.1, 0.6]])
     clean = np.random.default_rng(0).dirichlet(np.ones(3), 50)
-    np.testing.assert_allclose(MatrixUntwisting.from_matrix(matrix).clean(clean @ matrix), clean, atol=1e-8)
+    np.testing.assert_allclose(SeveralClassesNoise.from_matrix(matrix).clean(clean @ matrix), clean, atol=1e-8)
 
 
 # ---- shares ----
@@ -100,7 +101,7 @@ def test_where_nothing_was_found_shares_begin_at_0_and_end_where_more_is_exclude
 
 
 def test_the_share_of_a_known_matrix_is_certain(rows):
-    share, low, high = MatrixUntwisting.from_matrix(0.7 * np.eye(4) + 0.075).share_wrong(*rows, 1.0)
+    share, low, high = SeveralClassesNoise.from_matrix(0.7 * np.eye(4) + 0.075).share_wrong(*rows, 1.0)
     assert share == pytest.approx(low)
     assert share == pytest.approx(high)
 
@@ -163,7 +164,7 @@ def test_words_where_nothing_was_found(noise):
 
 
 def test_words_for_a_matrix_that_was_given():
-    assert str(MatrixUntwisting.from_matrix(0.7 * np.eye(4) + 0.075)) == "wrong labels (as given): 22.5%"
+    assert str(SeveralClassesNoise.from_matrix(0.7 * np.eye(4) + 0.075)) == "wrong labels (as given): 22.5%"
 
 
 # ---- what is refused ----
@@ -225,7 +226,7 @@ def test_a_matrix_may_miss_1_by_rounding_and_is_scaled():
 
 def test_a_known_matrix_is_taken_at_its_word():
     matrix = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0], [0.3, 0.1, 0.6]])
-    known = MatrixUntwisting.from_matrix(matrix)
+    known = SeveralClassesNoise.from_matrix(matrix)
     assert known.found
     assert known.is_given
     assert known.share == known.uneven_limit == pytest.approx(0.7 / 3)
@@ -243,33 +244,33 @@ def test_confusions_are_named_that_stand_out_the_largest_first_and_three_at_most
     for (j, k), entry in entries.items():
         matrix[j, k] = entry
         matrix[j, j] -= entry
-    five = MatrixUntwisting.from_matrix(matrix)
+    five = SeveralClassesNoise.from_matrix(matrix)
     assert five._list_confusions() == [(0, 1), (2, 0), (1, 2)]
     hardly_known = replace(five, class_intervals=np.array([[0.1, 0.4], [0.1, 0.4], [0.0, 0.4], [0.1, 0.4], [0, 1]]))
     assert hardly_known._list_confusions() == [(0, 1), (1, 2)]
-    small = MatrixUntwisting.from_matrix([[0.979, 0.021, 0.0], [0.019, 0.981, 0.0], [0.0, 0.0, 1.0]])
+    small = SeveralClassesNoise.from_matrix([[0.979, 0.021, 0.0], [0.019, 0.981, 0.0], [0.0, 0.0, 1.0]])
     assert small._list_confusions() == [(0, 1)]
     # An entry must be twice the usual one, of the six that there are.
     uneven = np.array([[0.8, 0.1, 0.1], [0.21, 0.69, 0.1], [0.1, 0.1, 0.8]])
-    assert MatrixUntwisting.from_matrix(uneven)._list_confusions() == []
+    assert SeveralClassesNoise.from_matrix(uneven)._list_confusions() == []
     uneven[1] = [0.31, 0.59, 0.1]
-    assert MatrixUntwisting.from_matrix(uneven)._list_confusions() == [(1, 0)]
+    assert SeveralClassesNoise.from_matrix(uneven)._list_confusions() == [(1, 0)]
 
 
 def test_many_rows_are_untwisted_in_blocks_to_the_same(noise, monkeypatch):
     rng = np.random.default_rng(4)
     posterior, labels = rng.dirichlet(np.ones(4), 150), rng.integers(4, size=150)
     clean, wrong = noise.clean(posterior), noise.probability_wrong(posterior, labels)
-    monkeypatch.setattr(matrix_module, "CELLS_PER_BLOCK", 280)
-    assert [(one.start, one.stop) for one in matrix_module._iterate_blocks(posterior)] == [
+    monkeypatch.setattr(several_classes, "CELLS_PER_BLOCK", 280)
+    assert [(one.start, one.stop) for one in several_classes._iterate_blocks(posterior)] == [
         (0, 70),
         (70, 140),
         (140, 210),
     ]
     np.testing.assert_array_equal(noise.clean(posterior), clean)
     np.testing.assert_array_equal(noise.probability_wrong(posterior, labels), wrong)
-    monkeypatch.setattr(matrix_module, "CELLS_PER_BLOCK", 1)
-    assert len(list(matrix_module._iterate_blocks(posterior[:3]))) == 3
+    monkeypatch.setattr(several_classes, "CELLS_PER_BLOCK", 1)
+    assert len(list(several_classes._iterate_blocks(posterior[:3]))) == 3
 
 
 def test_an_interval_ends_where_its_tails_do():
@@ -278,10 +279,10 @@ def test_an_interval_ends_where_its_tails_do():
     assert find_interval(values, 1e-3 * np.ones(100)) == (0.02, 0.97)
 
 
-def test_the_interval_of_some_labels_is_as_wide_as_that_of_all(noise):
+def test_the_interval_of_some_labels_is_as_wide_as_that_of_all():
     for share, low, high in ((0.2, 0.1, 0.4), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)):
-        found = replace(noise, share=0.2, interval=(0.1, 0.4))._spread_as_all(share)
+        found = move_interval(share, (0.2, 0.1, 0.4))
         assert found == pytest.approx((low, high), abs=1e-12)
-    low, high = replace(noise, share=0.2, interval=(0.1, 0.4))._spread_as_all(0.5)
+    low, high = move_interval(0.5, (0.2, 0.1, 0.4))
     assert low / (1 - low) == pytest.approx((0.1 / 0.9) / (0.2 / 0.8))
     assert high / (1 - high) == pytest.approx((0.4 / 0.6) / (0.2 / 0.8))
