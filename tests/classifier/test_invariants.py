@@ -22,7 +22,7 @@ from untwist.files import dumps, load, loads, save
 
 # Rows that are made to break things may well repeat each other.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*near twins in other folds:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*near-duplicates in other folds:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*nothing but the shares of the classes:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*holds no category that it held when fitted:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*Booleans now, and held numbers when fitted:UserWarning"),
