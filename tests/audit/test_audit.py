@@ -344,7 +344,8 @@ def test_effects_of_several_classes_are_told_from_the_predicted_one(three):
 @pytest.mark.parametrize("name", ["shopped", "three"])
 def test_similar_rows_are_those_that_share_most_leaves(name, request):
     audit, _ = request.getfixturevalue(name)
-    leaves = audit.model.apply(audit.X).reshape(len(audit.given), -1)
+    fitted = audit.fitted
+    leaves = fitted.leaves(fitted.encoder.encode(audit.X, audit.model)).reshape(len(audit.given), -1)
     for row in [0, *audit.ranking[:2]]:
         shared = [int(sum(leaves[i] == leaves[row])) for i in range(len(leaves))]
         others = sorted((i for i in range(len(leaves)) if i != row), key=lambda i: (-shared[i], i))[:20]

@@ -5,12 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.special import logit
 from scipy.stats import binomtest
 
-from helpers.quick import make_classifier
 from helpers.report_fixtures import make_customers
 from helpers.small_audits import make_audit, make_audit_by_source
+from untwist import UntwistClassifier
 from untwist.audit import audit_labels, findings
 from untwist.audit.comparison import Peer
 from untwist.audit.confusions import Confusion
@@ -61,7 +60,7 @@ def test_weights_count_but_unequal_ones_tell_less():
 
 def test_the_clean_curve_is_that_of_the_noise(shop, three):
     for x, y in findings.trace_clean_posterior(shop)[1:-1]:
-        assert y == pytest.approx(float(shop.noise.clean(np.log(x / (1 - x)))), rel=1e-9)
+        assert y == pytest.approx(float(shop.noise.clean([[1 - x, x]])[0, 1]), rel=1e-9)
     curve = findings.trace_clean_posterior(three)
     assert [x for x, _ in curve] == [said for said, _ in findings.measure_reliability(three)]
     likeliest = three.posterior.argmax(axis=1)
@@ -98,11 +97,11 @@ def test_trees_that_learn_the_same_labels_again_are_the_same(shop, three):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"step_size": 2.0}, {"learning_rate": 0.3}, {"class_weight": "balanced", "l2": 3.0}]
+    "settings", [{"cv": 3}, {"interaction_cst": "no_interactions"}, {"class_weight": "balanced", "noise": None}]
 )
 def test_they_are_so_with_other_settings_too(settings):
     table, labels, _ = make_customers(400)
-    model = make_classifier(random_state=3, **settings).fit(table, labels)
+    model = UntwistClassifier(random_state=3, **settings).fit(table, labels)
     again = findings.train_again(audit_labels(table, labels, model, seeks_sources=False), labels)
     np.testing.assert_array_equal(again.importances("gain"), model.importances("gain"))
 
@@ -168,7 +167,7 @@ def test_groups_bins_and_the_clean_curve_are_weighed_row_by_row(n_classes, is_re
     if n_classes == 2:
         assert [x for x, _ in curve] == pytest.approx([one / 100 for one in range(101)])
         ends = np.clip([x for x, _ in curve], 1e-4, 1 - 1e-4)
-        assert [y for _, y in curve] == pytest.approx(audit.noise.clean(logit(ends)))
+        assert [y for _, y in curve] == pytest.approx(audit.noise.clean(np.column_stack([1 - ends, ends]))[:, 1])
         return
     best = audit.posterior.argmax(axis=1)
     clean = audit.noise.clean(audit.posterior)[np.arange(80), best]

@@ -342,7 +342,7 @@ def make_noise(names, matrices, counts, rng):
         stands_out=shares > 0.4,
         reliability=np.ones(n_sources),
         evidence=0.0,
-        untwisting=TwoClassNoise.from_rates((0.1, 0.1)),
+        noise=TwoClassNoise.from_rates((0.1, 0.1)),
     )
 
 

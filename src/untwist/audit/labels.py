@@ -54,7 +54,6 @@ from untwist.files.decisions import read_decisions
 from untwist.model import FittedModel
 from untwist.noise.model import NoiseModel
 from untwist.noise.sources import NoiseBySource
-from untwist.predicting import find_model
 from untwist.sums import add_up, average
 from untwist.theory import twists
 
@@ -941,7 +940,7 @@ class LabelAudit:
     @property
     def fitted(self) -> FittedModel:
         """The trees and all that was fitted, which the classifier `model` holds."""
-        return find_model(self.find_own_model("what was fitted comes"))
+        return self.find_own_model("what was fitted comes").model_
 
     def find_own_model(self, what: str) -> UntwistClassifier:
         """Return the classifier whose folds judged the labels; a ValueError where posteriors of another model did.
