@@ -239,10 +239,10 @@ def test_no_table_excludes_every_wrong_label(tickets, clean):
 def test_no_words_exclude_every_rate():
     assert describe_range(0.0, 0.0) == describe_range(0.0, 0.004) == "rates below 1%"
     assert describe_range(0.0, 0.012) == "rates from 0% to 1%"
-    silent = RatesEstimate(0.0, 0.0, (0.0, 0.0), (0.0, 0.0), found=False)
+    silent = RatesEstimate(False, 0.0, 0.0, (0.0, 0.0), (0.0, 0.0))
     assert str(silent) == "no sign of noise that is the same everywhere (rates below 1% would fit)"
     assert silent.describe(["a", "b"]) == str(silent)
-    found = RatesEstimate(0.1, 0.2, (0.05, 0.15), (0.1, 0.3), found=True)
+    found = RatesEstimate(True, 0.1, 0.2, (0.05, 0.15), (0.1, 0.3))
     assert found.describe(["a", "b"]) == (
         "wrong labels: of what is truly a 10.0% (5.0% to 15.0%), of what is truly b 20.0% (10.0% to 30.0%)"
     )
