@@ -940,7 +940,8 @@ class LabelAudit:
     @property
     def fitted(self) -> FittedModel:
         """The trees and all that was fitted, which the classifier `model` holds."""
-        return self.find_own_model("what was fitted comes").model_
+        fitted: FittedModel = self.find_own_model("what was fitted comes").model_
+        return fitted
 
     def find_own_model(self, what: str) -> UntwistClassifier:
         """Return the classifier whose folds judged the labels; a ValueError where posteriors of another model did.
