@@ -13,6 +13,8 @@ from helpers.quick import QuickClassifier, make_classifier
 from untwist import UntwistClassifier
 from untwist.audit import LabelAudit, audit_labels
 from untwist.audit.explaining import explain_rows
+from untwist.noise.rates import estimate_rates
+from untwist.noise.two_classes import TwoClassNoise
 from untwist.twisters import ClassConditionalNoise, ClassNoise, InstanceNoise
 
 TWISTERS = [ClassNoise(0.2), ClassNoise(0.35), ClassConditionalNoise(rate_neg=0.1, rate_pos=0.3)]

@@ -127,5 +127,5 @@ def test_a_page_shows_data_frames_of_pandas(both):
 
 def test_a_model_from_a_file_cannot_be_audited(both):
     in_memory = both[1]
-    with pytest.raises(ValueError, match="A file keeps no posteriors of folds, so that a loaded one is none"):
+    with pytest.raises(ValueError, match="A file keeps no posteriors of folds, so that a loaded one has none"):
         audit_labels(in_memory.table.X, in_memory.given, loads(dumps(in_memory.model)))

@@ -7,6 +7,7 @@ import pytest
 
 from helpers.report_fixtures import read_text
 from helpers.small_audits import change, make_audit
+from helpers.unseen import make_unseen
 from untwist import UntwistClassifier
 from untwist.audit import audit_labels, comparison
 from untwist.audit.comparison import FEW_ROWS, STOPPING_SHARE
@@ -83,7 +84,7 @@ def test_peers_get_the_folds_of_the_audit(monkeypatch, engine):
 
     monkeypatch.setattr(comparison, "PEERS", {"recorder": ("numpy", Recorder)})
     compare(audit)
-    assert judged == [row.tobytes() for row in X[audit.model.model_.out_of_fold.rows]]
+    assert judged == [row.tobytes() for row in X[audit.model.model_.out_of_fold.parts.rows]]
 
 
 def test_peers_that_are_not_installed_are_left_out(monkeypatch, shop):

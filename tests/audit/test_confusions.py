@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from untwist.noise.matrix import find_interval
 
 from helpers.quick import QuickClassifier
 from helpers.report_fixtures import read_text
@@ -13,8 +12,9 @@ from helpers.tickets import TICKETS, judge_by, make_components, make_tickets, me
 from untwist.audit import audit_labels
 from untwist.audit.confusions import expect_labels, find_confusions
 from untwist.audit.correcting import find_likely_wrong
-from untwist.audit.judging import move_interval
-from untwist.noise.estimate import describe_range
+from untwist.noise.estimate import RatesEstimate, describe_range
+from untwist.noise.model import move_interval
+from untwist.noise.several_classes import SeveralClassesNoise, find_interval
 from untwist.report import report
 
 

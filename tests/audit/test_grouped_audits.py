@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline
 from helpers.command_line import untwist
 from helpers.grouped_rows import draw_patients
 from helpers.noisy_rows import make_noisy_rows
+from helpers.quick import QuickClassifier
 from helpers.small_audits import change
-from tests.helpers.quick import QuickClassifier
 from untwist.audit import audit_labels
 from untwist.audit.explaining import explain_rows
 from untwist.audit.findings import count_finds

@@ -57,7 +57,7 @@ def test_a_model_is_fitted_with_what_was_told(monkeypatch):
     assert made[1] == (("X", "y"), told)
     assert isinstance(fit, Double)
     defaults = {name: one.default for name, one in inspect.signature(audit_labels).parameters.items()}
-    assert (defaults["random_state"], defaults["seeks_sources"], defaults["verbose"]) == (0, True, 0)
+    assert (defaults["random_state"], defaults["verbose"]) == (0, 0)
 
 
 def test_the_noise_is_the_one_that_was_fitted_or_is_estimated(fitted, monkeypatch):

@@ -174,7 +174,7 @@ def test_labels_of_weight_0_disagree_with_nobody():
 def test_alpha_star_is_the_quotient_of_log_odds():
     plain, by_source = make_audit(), make_audit_by_source()
     np.testing.assert_allclose(plain.sources.alpha_star, alpha_star(plain.clean[:, 1], plain.posterior[:, 1]))
-    followed = by_source.context.by_source.twist(by_source.clean, by_source.sources.indices)[:, 1]
+    followed = by_source.context.by_source.noisy(by_source.clean, by_source.sources.indices)[:, 1]
     np.testing.assert_allclose(by_source.sources.alpha_star, alpha_star(by_source.clean[:, 1], followed))
     with pytest.raises(ValueError, match="alpha_star is for two classes, and there are 3"):
         make_audit(3).sources.alpha_star  # noqa: B018

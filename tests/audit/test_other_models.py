@@ -24,6 +24,7 @@ from untwist.audit import Decisions, audit_labels, seen_labels
 from untwist.audit.posteriors import read_posteriors
 from untwist.boosting import memory
 from untwist.crossing import cross_fit_clones, find_held_out_shares
+from untwist.noise.two_classes import TwoClassNoise
 from untwist.report import compare, report
 from untwist.twisters import ClassNoise
 
@@ -61,7 +62,7 @@ def test_posteriors_of_another_model_find_the_wrong_labels(noisy):
     assert wrong[audit.suspects()].mean() > 0.85
     assert np.isin(np.flatnonzero(wrong), audit.suspects()).mean() > 0.7
     assert audit.judge.name == "posteriors that were given"
-    assert isinstance(audit.noise, Untwisting)
+    assert isinstance(audit.noise, TwoClassNoise)
 
 
 def test_without_rows_the_same_is_found(noisy):
@@ -532,6 +533,8 @@ def test_a_classifier_of_ours_that_chooses_nothing_is_fitted_out_of_fold():
     audit = audit_labels(X, y, given)
     assert audit.model is None
     assert audit.judge.name == "PILBoostClassifier, fitted out of fold"
+    # One that is fitted has seen every label: it is cloned all the same.
+    np.testing.assert_array_equal(audit_labels(X, y, given.fit(X, y)).wrong, audit.wrong)
     # Believing every label is how it learns; the audit says how many are wrong all the same, and nothing warns of it.
     believing = audit_labels(X, y, QuickClassifier(alpha=1.0))
     assert believing.noise.found

@@ -670,7 +670,7 @@ def test_items_without_names_do_not_take_those_of_others():
     names[::6] = None
     model = UntwistClassifier(random_state=0).fit(X, y, source=who, item=names)
     audit = audit_labels(X, y, model, source=who, item=names)
-    assert len(np.unique(audit.context.item)) == model.model_.out_of_fold.sources.n_items
+    assert len(np.unique(audit.context.item)) == model.model_.out_of_fold.context.sources.n_items
     nameless = UntwistClassifier(random_state=0).fit(X, y, source=who, item=[None] * len(y))
     audit = audit_labels(X, y, nameless, source=who, item=[None] * len(y))
     np.testing.assert_array_equal(audit.context.item, np.arange(len(y)))

@@ -7,13 +7,8 @@ import pandas as pd
 import pytest
 
 from helpers.quick import QuickClassifier
-from untwist import UntwistClassifier
 from untwist.audit import training
-from untwist.audit.training import collect_again, train_on_numbers
-from untwist.classifier import list_parameters
-from untwist.settings import N_FOLDS, resolve
-from untwist.theory.links import LogitLink
-from untwist.training_data import SourceColumns
+from untwist.audit.training import train_on_numbers
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +71,6 @@ def test_a_column_that_is_left_out_is_0_everywhere_and_no_category(fitted, told,
     assert list(data.settings.monotonic_cst) == [1, 0, 0]
 
 
-def test_rows_come_in_the_folds_that_they_had(fitted):
-    model, X, y = fitted
-    data = collect_again(model, X, y, SourceColumns())
-    held_out = [np.flatnonzero(one).tolist() for one in data.folds]
-    assert sorted(row for one in held_out for row in one) == list(range(80))
-    assert data.folds.shape == (N_FOLDS, 80)
-
-
 def test_folds_of_ones_own_are_kept(told):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
@@ -91,20 +78,7 @@ def test_folds_of_ones_own_are_kept(told):
     folds = [(np.arange(40), np.arange(40, 80)), (np.arange(40, 80), np.arange(40))]
     model = QuickClassifier(n_estimators=2, max_depth=1, cv=folds, random_state=0).fit(X, y)
     train_on_numbers(model, X, y, np.ones(80))
-    assert told[1].settings.cv is model.model_.out_of_fold.own_folds
-    np.testing.assert_array_equal(
-        collect_again(model, X, y, SourceColumns()).own_folds.held_out[0], np.arange(80) >= 40
-    )
-
-
-def test_a_link_that_mixes_no_families_stays_with_boosting(fitted, told):
-    model, X, y = fitted
-    settings = resolve(list_parameters(UntwistClassifier()), seed=0)
-    for link, families in ((None, "boosted"), (object.__new__(LogitLink), settings.families)):
-        double = SimpleNamespace(model_=SimpleNamespace(choice=model.choice_, link=link))
-        training._train(double, settings, X, y, np.ones(80))
-        assert told[-1].settings.families == families
-    assert settings.families != "boosted"
+    assert told[1].settings.cv is model.model_.out_of_fold.context.own_folds
 
 
 def test_directions_by_the_names_of_columns_hold_for_rows_without_names(told):
