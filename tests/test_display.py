@@ -52,7 +52,7 @@ def hostile():
 
 def list_shown(audit):
     model = audit.model
-    return [audit, audit.noise, model.choice_, audit.by_source]
+    return [audit, audit.noise, model.choice_, audit.context.by_source]
 
 
 @pytest.mark.parametrize("name", ["shop", "three", "hostile"])
@@ -84,7 +84,7 @@ def test_the_short_form_of_an_audit_has_its_numbers(shop, three):
 
 def test_without_noise_the_short_form_says_what_is_not_excluded(shop):
     quiet = replace(shop, noise=replace(shop.noise, found=False))
-    assert repr(quiet).endswith(f"no noise found, up to {quiet.highest_share:.1%} wrong not excluded)")
+    assert repr(quiet).endswith(f"no noise found, up to {quiet.verdict.highest_share:.1%} wrong not excluded)")
     shown = Reader(quiet._repr_html_())
     assert "suspects(budget=...)" in shown.text
     assert "svg" not in shown.tags  # Nothing is suspected, so that there is nothing to draw.
@@ -100,7 +100,7 @@ def test_fragments_stand_by_themselves_and_markup_in_data_stays_text(name, reque
         assert shown.tags <= {"div", "b", "br", "table", "tr", "th", "td", "span", "svg", "rect", "path"}
     if name == "hostile":
         assert HOSTILE[:20] in Reader(audit._repr_html_()).text
-        assert HOSTILE[:20] in Reader(audit.by_source._repr_html_()).text
+        assert HOSTILE[:20] in Reader(audit.context.by_source._repr_html_()).text
         assert HOSTILE[:20] in Reader(audit.noise.write_html(audit.classes)).text
 
 

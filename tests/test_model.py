@@ -137,7 +137,7 @@ def sourced(few_components):
 
 
 def doubt(classifier, *, found, stands_out):
-    """The same classifier as if its rows had near twins, with noise and sources that were found or not."""
+    """The same classifier as if its rows had near-duplicates, with noise and sources that were found or not."""
     model = classifier.model_
     sources = replace(model.sources, stands_out=model.sources.stands_out & stands_out)
     doubted = copy.copy(classifier)

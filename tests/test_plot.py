@@ -8,7 +8,7 @@ import pytest
 
 from helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, plot
-from untwist.audit import findings
+from untwist.audit import calibration, findings
 
 matplotlib = pytest.importorskip("matplotlib", reason="untwist.plot needs matplotlib")
 matplotlib.use("Agg")
@@ -48,7 +48,7 @@ def test_every_plot_is_drawn_where_it_should_be(draw, name, request):
     assert made.get_title()
     made.figure.canvas.draw()  # What Matplotlib takes for a formula would fail here.
     if draw in OF_MODELS:
-        assert draw(audit.model).get_title() == draw(audit.fitted).get_title() == made.get_title()
+        assert draw(audit.model).get_title() == draw(audit.model.model_).get_title() == made.get_title()
 
 
 @pytest.mark.parametrize("draw", OF_AUDITS, ids=lambda draw: draw.__name__)
@@ -70,7 +70,7 @@ def test_what_a_model_does_not_have_is_named(given):
 
 
 def test_learning_curves_are_those_of_the_rows_set_aside(shop):
-    for metric, curve in zip(("log_loss", "error"), findings.average_learning_curves(shop.fitted), strict=True):
+    for metric, curve in zip(("log_loss", "error"), findings.average_learning_curves(shop.model.model_), strict=True):
         line, kept = plot.plot_learning_curves(shop, metric).get_lines()
         np.testing.assert_array_equal(line.get_ydata(), curve)
         assert kept.get_xdata()[0] == shop.model.choice_.best.n_rounds
@@ -118,9 +118,9 @@ def test_the_matrix_has_its_numbers_and_no_formulas(shop, three):
 def test_calibration_has_counted_shares_and_the_clean_curve(shop, three):
     for audit in (shop, three):
         _, counted, *_, clean = plot.plot_calibration(audit).get_lines()  # Between them are the ends of intervals.
-        groups = findings.measure_reliability(audit)
+        groups = calibration.measure_reliability(audit)
         np.testing.assert_allclose(counted.get_xydata(), [(said, share) for said, (share, _, _) in groups])
-        np.testing.assert_allclose(clean.get_xydata(), findings.trace_clean_posterior(audit))
+        np.testing.assert_allclose(clean.get_xydata(), calibration.trace_clean_posterior(audit))
 
 
 def test_importances_are_sorted_and_cut(shop):

@@ -1,28 +1,26 @@
-"""How an audit comes about: what is asked of whom, what is refused, and what rows, sources and items are called."""
+"""How an audit comes about: what is refused, what judges say of labels, and what rows, sources and items are called."""
 
 import inspect
 import warnings
 from contextlib import nullcontext
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline
+from untwist.audit.rows import AuditedRows
 
 from helpers.quick import QuickClassifier
-from helpers.small_audits import draw_rows, make_matrices, make_pairs, make_sources
+from helpers.small_audits import change, draw_rows, make_matrices, make_pairs, make_sources
 from untwist import PILBoostClassifier
-from untwist.any_model.rows import JudgedRows
 from untwist.audit import auditing
 from untwist.audit.auditing import audit_labels
+from untwist.audit.context import Judge
 from untwist.audit.judging import judge_alike, judge_by_source
-from untwist.audit.labels import LabelAudit
 from untwist.data.groups import read_groups
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import LabelSources
+from untwist.noise.out_of_fold import count_rows_per_case
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +39,17 @@ def fit_quickly(X, y, **told):
 
 
 @pytest.mark.usefixtures("few_components")
-def test_a_source_is_sought_where_rows_are_alone(rows, monkeypatch):
+def test_a_source_is_sought_where_it_is_asked_for_and_rows_are_alone(rows):
     X, y = rows
-    monkeypatch.setattr(LabelAudit, "find_hidden_source", lambda _: "sought")
     plain = fit_quickly(X, y)
-    assert audit_labels(X, y, plain).hidden_source == "sought"
-    assert audit_labels(X, y, plain, seeks_sources=False).hidden_source is None
-    for told in ({"source": np.arange(90) % 3}, {"groups": np.arange(90) // 2}, {"cv": KFold(3)}):
-        assert audit_labels(X, y, fit_quickly(X, y, **told)).hidden_source is None
+    assert audit_labels(X, y, plain).context.hidden_source is None
+    for name, told in {
+        "source": {"source": np.arange(90) % 3},
+        "groups": {"groups": np.arange(90) // 2},
+        "folds of your own": {"cv": KFold(3)},
+    }.items():
+        with pytest.raises(ValueError, match=f"rows stand alone, and these came with {name}"):
+            audit_labels(X, y, fit_quickly(X, y, **told)).hidden_sources()
     for name, value in {"sample_weight": np.ones(90), "reviewed": [0], "cv": 3}.items():
         with pytest.raises(ValueError, match=f"{name} belongs to the fit of the model that is given"):
             audit_labels(X, y, plain, **{name: value})
@@ -57,7 +58,7 @@ def test_a_source_is_sought_where_rows_are_alone(rows, monkeypatch):
 def test_an_audit_by_our_model_holds_what_that_found(rows):
     X, y = rows
     model = fit_quickly(X, y)
-    audit = audit_labels(X, y, model, seeks_sources=False)
+    audit = audit_labels(X, y, model)
     posterior = model.model_.out_of_fold_posterior_of_labels()
     labels = (y == "yes").astype(int)
     judged = judge_alike(audit.noise, posterior, labels, np.ones(90))
@@ -67,21 +68,28 @@ def test_an_audit_by_our_model_holds_what_that_found(rows):
     assert audit.noise_rate == judged.share
     assert audit.rate_by_label == {"no": judged.share_by_label[0], "yes": judged.share_by_label[1]}
     assert audit.weight.tolist() == [1.0] * 90
-    assert (audit.source, audit.item, audit.by_source, audit.groups, audit.judged, audit.twins) == (None,) * 6
-    assert (audit.reviewed, audit.before_review, audit.rows_per_case) == (None, None, 1.0)
+    assert (
+        audit.context.source,
+        audit.context.item,
+        audit.context.by_source,
+        audit.context.groups,
+        audit.context.judged,
+        audit.context.twins,
+    ) == (None,) * 6
+    assert (audit.reviewed, audit.context.before_review, audit.context.rows_per_case) == (None, None, 1.0)
     assert audit.model is model
-    assert audit.judge == "PILBoostClassifier, out of fold"
-    assert audit.encoder is model.model_.encoder
+    assert audit.judge.name == "PILBoostClassifier, out of fold"
+    assert audit.table.encoder is model.model_.encoder
 
 
 def test_reviewed_rows_are_settled(rows):
     X, y = rows
-    audit = audit_labels(X, y, fit_quickly(X, y, reviewed=[2, 5]), seeks_sources=False)
+    audit = audit_labels(X, y, fit_quickly(X, y, reviewed=[2, 5]))
     assert np.flatnonzero(audit.reviewed).tolist() == [2, 5]
     assert audit.wrong[[2, 5]].tolist() == [0.0, 0.0]
     assert audit.predicted[[2, 5]].tolist() == y[[2, 5]].tolist()
     assert audit.given.tolist() == y.tolist()
-    assert audit.before_review is None
+    assert audit.context.before_review is None
     assert sorted(audit.ranking) == [row for row in range(90) if row not in (2, 5)]
 
 
@@ -100,32 +108,29 @@ def test_a_model_is_fitted_with_what_was_told(rows, monkeypatch):
     monkeypatch.setattr(auditing, "PILBoostClassifier", Double)
     monkeypatch.setattr(auditing, "show_progress", lambda on: shown.append(on) or nullcontext())
     monkeypatch.setattr(auditing, "_audit_by_own_model", lambda *given: given)
-    *_, seeks = audit_labels(X, y)
+    audit_labels(X, y)
     assert made[0] == {"cv": None, "n_jobs": None, "random_state": 0, "verbose": 0}
     assert made[1][0] == (X, y)
     assert set(made[1][1].values()) == {None}
-    assert seeks
     told = {"source": "s", "item": "i", "groups": "g"}
-    found = audit_labels(
-        X, y, cv=3, n_jobs=2, random_state=5, verbose=1, seeks_sources=False, sample_weight="w", reviewed="r", **told
-    )
+    found = audit_labels(X, y, cv=3, n_jobs=2, random_state=5, verbose=1, sample_weight="w", reviewed="r", **told)
     assert made[2] == {"cv": 3, "n_jobs": 2, "random_state": 5, "verbose": 1}
     assert made[3][1] == {"sample_weight": "w", "reviewed": "r", **told}
-    assert (found[3].source, found[3].item, found[3].groups, found[4]) == ("s", "i", "g", False)
+    assert (found[3].source, found[3].item, found[3].groups) == ("s", "i", "g")
     assert shown == [False, True]
     defaults = {name: one.default for name, one in inspect.signature(audit_labels).parameters.items()}
-    assert (defaults["random_state"], defaults["seeks_sources"], defaults["verbose"]) == (0, True, 0)
+    assert (defaults["random_state"], defaults["verbose"]) == (0, 0)
 
 
 def test_labels_are_judged_by_the_noise_that_was_fitted_or_is_estimated():
     posterior, labels, weight, _ = draw_rows(2)
     noise = make_pairs()
-    fitted = SimpleNamespace(noise=noise, estimate_rates=lambda: "estimated", sources=None)
+    fitted = SimpleNamespace(noise=noise, estimate_noise=lambda: "estimated", sources=None)
     judged = auditing._judge(fitted, None, posterior, labels, weight, 2.0, None)
     assert judged.noise is noise
     assert judged.share == judge_alike(noise, posterior, labels, weight, rows_per_case=2.0).share
     other = make_pairs(found=False)
-    unknown = SimpleNamespace(noise=None, estimate_rates=lambda: other)
+    unknown = SimpleNamespace(noise=None, estimate_noise=lambda: other)
     assert auditing._judge(unknown, None, posterior, labels, weight, 1.0, None).noise is other
     votes = LabelSources(np.arange(3), np.arange(60) % 3, np.arange(60))
     by_source = SimpleNamespace(noise=noise, sources=make_sources(noise, 2))
@@ -138,8 +143,8 @@ def test_labels_are_judged_by_the_noise_that_was_fitted_or_is_estimated():
 
 
 def make_rows(posterior, labels, weight, **changes):
-    plain = JudgedRows(np.array(list("abcdef")[: posterior.shape[1]]), labels, weight, None, None, None)
-    return replace(plain, **changes)
+    plain = AuditedRows(np.array(list("abcdef")[: posterior.shape[1]]), labels, weight, None, None, None)
+    return change(plain, **changes)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
@@ -178,7 +183,7 @@ def test_signs_of_seen_labels_are_looked_for_with_and_without_rows(monkeypatch):
     assert asked[0] == (posterior, labels, weight)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert auditing._find_seen_labels(posterior, "X", replace(given, encoder="some"), 2, 5) == ""
+        assert auditing._find_seen_labels(posterior, "X", change(given, encoder="some"), 2, 5) == ""
     assert asked[1] == (posterior, "X", labels, weight, {"n_jobs": 2, "random_state": 5})
 
 
@@ -198,12 +203,12 @@ def test_noise_is_learned_from_a_review_as_far_as_that_is_known(monkeypatch):
     found = auditing._learn_noise(posterior, labels, weight, unknown, 2.0)
     assert found.weight.tolist() == [0.0, 2.0, 1.0, 0.0, 1.0, 0.0]
     assert found.cases == 2.0
-    everything = replace(unknown, is_reviewed=np.array([True, True, True, False, True, True]))
+    everything = change(unknown, is_reviewed=np.array([True, True, True, False, True, True]))
     assert auditing._learn_noise(posterior, labels, weight, everything, 2.0).weight.tolist() == weight.tolist()
     absent = weight * (np.arange(6) != 2)  # Some of the rows that are left have no weight.
     found = auditing._learn_noise(posterior, labels, absent, unknown, 2.0)
     assert found.weight.tolist() == [0.0, 2.0, 0.0, 0.0, 1.0, 0.0]
-    known = replace(unknown, knows_given=True)
+    known = change(unknown, knows_given=True)
     noise, seen, before, decided = auditing._learn_noise(posterior, labels, weight, known, 2.0)
     assert noise.weight.tolist() == weight.tolist()
     np.testing.assert_array_equal(seen, posterior[[0, 5]])
@@ -212,7 +217,7 @@ def test_noise_is_learned_from_a_review_as_far_as_that_is_known(monkeypatch):
 
 def test_noise_is_estimated_by_rates_or_by_transitions(monkeypatch):
     asked = []
-    monkeypatch.setattr(auditing, "estimate_rates", lambda *given, **told: asked.append((*given, told)))
+    monkeypatch.setattr(auditing, "estimate_noise", lambda *given, **told: asked.append((*given, told)))
     monkeypatch.setattr(auditing, "estimate_transitions", lambda *given, **told: asked.append((*given, told)))
     two, labels, weight, _ = draw_rows(2)
     three, *_ = draw_rows(3)
@@ -252,11 +257,11 @@ def judge_posteriors(monkeypatch, rows, posterior, review=None, item=None, y=Non
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_posteriors_of_others_judge_alike_by_source_or_after_a_review(n_classes, monkeypatch):
+def test_labels_are_judged_alike_by_source_or_after_a_review(n_classes):
     posterior, labels, weight, _ = draw_rows(n_classes)
     twins = SimpleNamespace(share=0.5)
-    given = make_rows(posterior, labels, weight)
-    audit, noise, asked = judge_posteriors(monkeypatch, given, posterior)
+    unseen = make_unseen(posterior, labels, weight)
+    audit, noise = judge(unseen)
     judged = judge_alike(noise, posterior, labels, weight)
     np.testing.assert_array_equal(audit.wrong, judged.wrong)
     assert (audit.noise_rate, audit.rate_by_label) == (
@@ -267,114 +272,66 @@ def test_posteriors_of_others_judge_alike_by_source_or_after_a_review(n_classes,
         audit.classes[labels].tolist(),
         audit.classes[judged.predicted].tolist(),
     )
-    assert (audit.judge, audit.in_sample_reason, audit.model, audit.X) == ("somebody", "seen", None, "X")
-    assert (audit.source, audit.by_source, audit.reviewed, audit.judged, audit.groups) == (None,) * 5
+    assert (audit.judge, audit.model, audit.table.X) == (Judge("somebody", "seen"), None, "X")
+    assert (
+        audit.context.source,
+        audit.context.by_source,
+        audit.reviewed,
+        audit.context.judged,
+        audit.context.groups,
+    ) == (None,) * 5
     np.testing.assert_array_equal(asked[0], weight)
-    doubted, *_ = judge_posteriors(monkeypatch, replace(given, twins=twins), posterior)
+    doubted, *_ = judge_posteriors(monkeypatch, change(given, twins=twins), posterior)
     assert doubted.noise_rate[2] == pytest.approx(0.5 + 0.5 * judged.share[2])
     votes = LabelSources(np.array(["ann", "bob", "eve"]), np.arange(60) % 4 - 1, np.arange(60) // 2)
-    by_source, *_ = judge_posteriors(monkeypatch, replace(given, votes=votes), posterior)
+    by_source, *_ = judge_posteriors(monkeypatch, change(given, votes=votes), posterior)
     for item in range(30):
         mean = posterior[2 * item : 2 * item + 2].mean(axis=0)
         np.testing.assert_allclose(by_source.posterior[2 * item : 2 * item + 2], [mean, mean])
-    assert by_source.source.tolist() == [[None, "ann", "bob", "eve"][row % 4] for row in range(60)]
-    assert by_source.item.tolist() == [row // 2 * 2 for row in range(60)]
+    assert by_source.context.source.tolist() == [[None, "ann", "bob", "eve"][row % 4] for row in range(60)]
+    assert by_source.context.item.tolist() == [row // 2 * 2 for row in range(60)]
     expected = judge_by_source(make_sources(noise, n_classes), votes, by_source.posterior, labels, weight)
     np.testing.assert_allclose(by_source.wrong, expected.wrong)
-    fooled, *_ = judge_posteriors(monkeypatch, replace(given, votes=votes, twins=twins), posterior)
-    assert (fooled.by_source.intervals[:, 1] == 1.0).all()
-    assert (fooled.by_source.tells_how_many, by_source.by_source.tells_how_many) == (False, True)
+    fooled, *_ = judge_posteriors(monkeypatch, change(given, votes=votes, twins=twins), posterior)
+    assert (fooled.context.by_source.intervals[:, 1] == 1.0).all()
+    assert (fooled.context.by_source.tells_how_many, by_source.context.by_source.tells_how_many) == (False, True)
     after = np.where(np.arange(60) < 9, 0, labels).astype(np.uint32)
-    review = ReviewedRows(np.arange(60) < 9, labels.astype(np.uint32), after, True)
+    review = ReviewedRows(np.arange(60) < 9, labels.astype(np.uint32), after, True, 3)
     counted = np.where(review.is_reviewed, 0.0, weight)
     left = judge_alike(noise, posterior, labels, counted).share
     # The data hold the labels as they were, or as they were decided on.
     for held in (labels, after):
-        settled, _, asked = judge_posteriors(monkeypatch, given, posterior, review, y=given.classes[held])
+        settled, _ = judge(unseen.add_context(reviewed=review), y=unseen.classes[held])
         is_wrong = held[:9] != after[:9]
         still = (weight[:9] * is_wrong).sum()
         assert settled.noise_rate == pytest.approx(tuple((still + counted.sum() * one) / weight.sum() for one in left))
         assert settled.given.tolist() == settled.classes[held].tolist()
         assert settled.predicted[:9].tolist() == settled.classes[after[:9]].tolist()
-        assert settled.before_review.tolist() == settled.classes[labels].tolist()
+        assert settled.context.before_review.tolist() == settled.classes[labels].tolist()
         assert settled.wrong[:9].tolist() == is_wrong.tolist()
-        np.testing.assert_array_equal(asked[1][2], weight)
+        assert settled.n_skipped == 3
 
 
-def test_rows_that_no_fold_judges_have_no_weight(monkeypatch):
+def test_rows_that_no_fold_judges_have_no_weight():
     posterior, labels, _, _ = draw_rows(2)
     judged = np.arange(60) % 3 > 0
     posterior[~judged] = np.nan
-    own_folds = SimpleNamespace(judged=judged)
-    audit, noise, asked = judge_posteriors(
-        monkeypatch, make_rows(posterior, labels, np.full(60, 2.0), own_folds=own_folds), posterior
-    )
+    audit, noise = judge(make_unseen(posterior, labels, np.full(60, 2.0), held_out=[judged]))
     assert audit.weight.tolist() == np.where(judged, 2.0, 0.0).tolist()
     assert np.isnan(audit.wrong).tolist() == (~judged).tolist()
-    np.testing.assert_array_equal(audit.judged, judged)
+    np.testing.assert_array_equal(audit.context.judged, judged)
     assert asked[0].tolist() == [2.0] * 40
     np.testing.assert_array_equal(asked[1][0], posterior[judged])
     assert audit.noise_rate == judge_alike(noise, posterior[judged], labels[judged], np.full(40, 2.0)).share
 
 
-def test_rows_of_a_group_count_as_few(monkeypatch):
+def test_rows_of_a_group_count_as_few():
     posterior, labels, weight, _ = draw_rows(2)
-    groups = read_groups(np.arange(60) // 4, 60)
-    monkeypatch.setattr(auditing, "find_rows_per_case", lambda *given: given)
-    assert auditing._find_cases(posterior, labels, weight, None) == 1.0
-    *told, numbers = auditing._find_cases(posterior, labels, weight, groups)
-    assert told == [posterior, labels, weight]
-    np.testing.assert_array_equal(numbers, groups.number_rows())
-
-
-def test_the_judge_is_named_by_its_last_step():
-    assert auditing._name_model(LogisticRegression()) == "LogisticRegression"
-    assert auditing._name_model(make_pipeline(LogisticRegression())) == "LogisticRegression"
-
-
-# ---- what goes together ----
-
-
-def make_fitted(items, weight=None, groups=None):
-    n = len(items)
-    weight = np.ones(n) if weight is None else weight
-    votes = LabelSources(np.array(["ann", "bob"]), np.arange(n) % 2, np.asarray(items))
-    return SimpleNamespace(out_of_fold=SimpleNamespace(sources=votes, groups=groups, row_weights=lambda: weight)), votes
-
-
-def test_sources_and_items_are_those_of_the_fit():
-    fitted, votes = make_fitted([0, 0, 1, 1, 2, 2])
-    who = ["ann", "bob"] * 3
-    assert auditing._check_sources(fitted, None, None) is votes
-    assert auditing._check_sources(fitted, who, None) is votes
-    for same in (list("xxyyzz"), ["x", "x", None, None, "z", "z"], [5, 5, 2, 2, 9, 9]):
-        assert auditing._check_sources(fitted, who, same) is votes
-    for other in (list("xxyyyy"), list("xwyyzz"), list("xyyxzz"), list("xyyzzx")):
-        with pytest.raises(ValueError, match="item must be that of the rows that the model was fitted to"):
-            auditing._check_sources(fitted, None, other)
-    for other in (["bob", "ann"] * 3, ["ann", "eve"] * 3, ["ann", None] * 3):
-        with pytest.raises(ValueError, match="source must be that of the rows that the model was fitted to"):
-            auditing._check_sources(fitted, other, None)
-    absent, votes = make_fitted([0, 0, 1, 2, 3, 3], np.array([1.0, 1.0, 1.0, 0.0, 1.0, 1.0]))
-    assert auditing._check_sources(absent, None, list("xxyyzz")) is votes
-    none = SimpleNamespace(out_of_fold=SimpleNamespace(sources=None))
-    assert auditing._check_sources(none, None, None) is None
-    for told in ((who, None), (None, list("xxyyzz"))):
-        with pytest.raises(ValueError, match="the model was fitted without source"):
-            auditing._check_sources(none, *told)
-
-
-def test_groups_are_those_of_the_fit():
-    groups = read_groups(np.arange(6) // 2, 6)
-    fitted, _ = make_fitted(np.arange(6), groups=groups)
-    assert auditing._check_groups(fitted, None) is groups
-    assert auditing._check_groups(fitted, list("aabbcc")) is groups
-    with pytest.raises(ValueError, match="groups must be those of the rows"):
-        auditing._check_groups(fitted, list("aabbbb"))
-    without, _ = make_fitted(np.arange(6))
-    assert auditing._check_groups(without, None) is None
-    with pytest.raises(ValueError, match="the model was fitted without groups"):
-        auditing._check_groups(without, list("aabbcc"))
+    unseen = make_unseen(posterior, labels, weight, groups=read_groups(labels, 60))
+    audit, noise = judge(unseen)
+    assert audit.rows_per_case == count_rows_per_case(unseen) > 1.0
+    assert audit.groups.tolist() == labels.tolist()
+    assert audit.noise_rate == judge_alike(noise, posterior, labels, weight, rows_per_case=audit.rows_per_case).share
 
 
 def test_items_have_their_names_or_those_of_their_first_rows():
@@ -389,13 +346,3 @@ def test_items_have_their_names_or_those_of_their_first_rows():
     assert auditing._name_items(votes, list("xxyzz"), absent).tolist() == ["x", "x", "row 2", "z", "z"]
     taken = ["row 2", "row 2", None, "row - 2", "row - 2"]
     assert auditing._name_items(votes, taken, weight).tolist() == [*taken[:2], "row - - 2", *taken[3:]]
-
-
-def test_rows_are_those_of_the_fit(rows):
-    X, y = rows
-    model = fit_quickly(X, y)
-    for labels in auditing._check_rows(model, X, y):
-        assert labels.tolist() == (y == "yes").tolist()
-    for other, given in ((X[::-1], y), (X, y[::-1]), (X[:50], y), (X, y[:50]), (X[:50], y[:50])):
-        with pytest.raises(ValueError, match="X and y must be the rows that the model was fitted to"):
-            auditing._check_rows(model, other, given)

@@ -1,14 +1,13 @@
 """The rows of an audit that are no table: read like those of a table, and set aside together where they belong so."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
-from untwist.any_model.rows import JudgedRows, read_rows
+from untwist.any_model.rows import read_rows
 from untwist.batches import Batches
 from untwist.fit_arguments import SourceColumns
+from untwist.out_of_fold import RowContext
 
 TEXTS = [f"text {one // 2}" for one in range(40)]  # Every text is there twice.
 LABELS = np.array(["no", "yes"])[np.arange(40) // 2 % 2]
@@ -37,7 +36,8 @@ def test_texts_are_read_with_their_labels_and_weights():
     assert rows.classes.tolist() == ["no", "yes"]
     assert rows.labels.tolist() == (np.arange(40) // 2 % 2).tolist()
     np.testing.assert_allclose(rows.weight / rows.weight[0], (2.0 + np.arange(40) % 2) / 2.0)
-    assert (rows.votes, rows.encoder, rows.groups, rows.own_folds, rows.twins, rows.judged) == (None,) * 6
+    assert rows.encoder is None
+    assert vars(rows.context) == vars(RowContext())
     assert len(rows.folds) == 4
     assert_together(read_rows(TEXTS, LABELS, None, NOTHING, 0, 4), TEXTS)
     first, other = (list_folds(read_rows(TEXTS, LABELS, None, NOTHING, seed, 4)) for seed in (0, 1))
@@ -56,43 +56,49 @@ def test_without_rows_there_are_no_folds():
 def test_a_table_is_read_as_for_a_fit():
     rows = read_rows(np.arange(80.0).reshape(40, 2), LABELS, None, SourceColumns(np.arange(40) % 3, None, None), 0, 4)
     assert rows.encoder.n_features == 2
-    assert rows.votes.names.tolist() == [0, 1, 2]
+    assert rows.context.sources.names.tolist() == [0, 1, 2]
     assert rows.folds.shape == (4, 40)
 
 
 def test_groups_and_items_are_set_aside_together():
     groups = np.arange(40) % 10
     rows = read_rows(TEXTS, np.arange(40) // 10 % 2, None, SourceColumns(None, None, groups), 0, 4)
-    assert rows.groups.name_rows().tolist() == groups.tolist()
+    assert rows.context.groups.name_rows().tolist() == groups.tolist()
     assert_together(rows, groups.tolist())
     items = [f"item {one % 20}" for one in range(40)]
     told = SourceColumns(np.arange(40) // 20, items, None)
     alone = [f"text {one}" for one in range(40)]
     rows = read_rows(alone, np.arange(40) % 20 % 2, None, told, 0, 4)
     assert_together(rows, items)
-    assert rows.votes.n_items == 20
+    assert rows.context.sources.n_items == 20
     repeated = read_rows(TEXTS, LABELS, None, SourceColumns(np.arange(40) % 2, None, None), 0, 4)
-    assert repeated.votes.items[::2].tolist() == repeated.votes.items[1::2].tolist()
+    assert repeated.context.sources.items[::2].tolist() == repeated.context.sources.items[1::2].tolist()
     both = SourceColumns(np.arange(40) // 20, items, np.arange(40) % 20 // 2)
     assert_together(read_rows(alone, np.arange(40) % 20 % 2, None, both, 0, 4), (np.arange(40) % 20 // 2).tolist())
 
 
 def test_folds_of_ones_own_judge_what_they_set_aside():
     rows = read_rows(TEXTS, LABELS, np.arange(40) % 2 + 1.0, NOTHING, 0, TimeSeriesSplit(3))
-    assert rows.judged.tolist() == [False] * 10 + [True] * 30
-    np.testing.assert_allclose(rows.folds, np.where(rows.own_folds.held_out, rows.weight, 0.0))
+    assert rows.context.own_folds.judged.tolist() == [False] * 10 + [True] * 30
+    np.testing.assert_allclose(rows.folds, np.where(rows.context.own_folds.held_out, rows.weight, 0.0))
     whole = read_rows(TEXTS, LABELS, None, NOTHING, 0, KFold(4))
-    assert whole.judged is None
-    assert whole.own_folds.judged.all()
-    for told, has_review, name in (
-        (SourceColumns(np.arange(40) % 2, None, None), False, "source"),
-        (NOTHING, True, "reviewed"),
+    assert whole.context.own_folds.judged.all()
+    for told, reviewed, name in (
+        (SourceColumns(np.arange(40) % 2, None, None), None, "source"),
+        (NOTHING, [0, 5], "reviewed"),
     ):
         with pytest.raises(ValueError, match=name):
-            read_rows(TEXTS, LABELS, None, told, 0, TimeSeriesSplit(3), has_review)
-    own = SimpleNamespace(judged=np.array([True, False]))
-    part = JudgedRows(None, None, None, None, None, None, own_folds=own)
-    assert part.judged.tolist() == [True, False]
+            read_rows(TEXTS, LABELS, None, told, 0, TimeSeriesSplit(3), reviewed)
+
+
+@pytest.mark.parametrize("X", [TEXTS, np.arange(80.0).reshape(40, 2)], ids=["texts", "table"])
+def test_what_a_person_found_is_kept_where_it_decides_on_something(X):
+    rows = read_rows(X, LABELS, None, NOTHING, 0, 4, [3, 7])
+    assert np.flatnonzero(rows.context.reviewed.is_reviewed).tolist() == [3, 7]
+    assert rows.context.reviewed.labels.tolist() == rows.labels.tolist()
+    assert read_rows(X, LABELS, None, NOTHING, 0, 4, np.zeros(40, dtype=bool)).context.reviewed is None
+    with pytest.raises(ValueError, match="reviewed and source exclude each other"):
+        read_rows(X, LABELS, None, SourceColumns(np.arange(40) % 2, None, None), 0, 4, [3, 7])
 
 
 @pytest.mark.parametrize(

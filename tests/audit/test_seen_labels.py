@@ -1,12 +1,15 @@
 """Signs that posteriors have seen their labels, up to the limits from which on they are signs."""
 
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from untwist import UntwistClassifier
 from untwist.audit import seen_labels
 from untwist.audit.seen_labels import compare_with_quick_model, find_sign_of_seen_labels
+from untwist.settings import resolve_recipe
 
 
 def make_posterior(labels, doubt, n_wrong=0):
@@ -48,25 +51,32 @@ def test_signs_begin_at_their_limits(n, doubt, n_wrong, is_sign):
 
 
 class Quick:
-    """Stands in for the quick model: errs in so many of the rows that it is fitted to, the last ones."""
+    """Stands in for the quick model and its data: errs in so many of the rows that it is fitted to, the last ones."""
 
     share = 0.3
+    interrupt = None
     told: ClassVar[list] = []
 
-    def __init__(self, **settings):
-        type(self).settings = settings
+    @classmethod
+    def collect(cls, settings, X, y, sample_weight):
+        cls.settings = settings
+        cls.told.append((np.asarray(X)[:, 0], y, sample_weight))
+        return y
 
-    def fit(self, X, y, sample_weight):
-        Quick.told.append((np.asarray(X)[:, 0], y, sample_weight))
-        self.classes_ = np.unique(y)
+    def __init__(self, y):
         n_wrong = round(self.share * len(y))
-        self.oof_proba_ = np.eye(2)[np.where(np.arange(len(y)) < len(y) - n_wrong, y, 1 - y)]
+        posterior = np.eye(2)[np.where(np.arange(len(y)) < len(y) - n_wrong, y, 1 - y)]
+        self.model = SimpleNamespace(classes=np.unique(y), out_of_fold_posterior=lambda: posterior)
+
+    def run(self):
+        return self
 
 
 @pytest.fixture
 def compare(monkeypatch):
     """Whether posteriors that contradict so many of the first labels look too good beside so many errors of ours."""
-    monkeypatch.setattr(seen_labels, "PILBoostClassifier", Quick)
+    for name in ("TrainingData", "Search"):
+        monkeypatch.setattr(seen_labels, name, Quick)
     Quick.told.clear()
 
     def ask(n, n_wrong, share, most_rows=20_000):
@@ -100,8 +110,16 @@ def test_posteriors_are_too_good_from_a_limit_on(compare, n, n_wrong, share, is_
         assert reason.startswith(f"{told}{share:.1%}: ")
     else:
         assert reason == ""
-    settings = {"alpha": 2.0, "max_depth": 4, "n_jobs": 2, "random_state": 7}
-    assert Quick.settings == settings
+    settings = Quick.settings
+    assert (settings.alphas, settings.depths, settings.mixes, settings.estimates_noise) == ((2.0,), (4,), False, False)
+    expected = resolve_recipe(UntwistClassifier(n_jobs=2, random_state=7).get_params())
+    assert (settings.n_jobs, settings.seed) == (2, expected.seed)
+
+
+def test_ctrl_c_ends_the_comparison(compare, monkeypatch):
+    monkeypatch.setattr(Quick, "interrupt", KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        compare(100, 0, 0.3)
 
 
 def test_who_learned_from_more_rows_may_err_less(compare):

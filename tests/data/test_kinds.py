@@ -10,8 +10,7 @@ import pytest
 from scipy import sparse
 
 import untwist
-from helpers.quick import make_classifier
-from tests.helpers.quick import QuickClassifier
+from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.batches import Batches
 from untwist.data import tables
@@ -50,7 +49,7 @@ KINDS = {
 
 
 def fit(X, y=LABELS, **settings):
-    return make_classifier(alpha=2, n_estimators=5, max_depth=2, **settings).fit(X, y)
+    return PILBoostClassifier(alpha=2, n_estimators=5, max_depth=2, **settings).fit(X, y)
 
 
 @pytest.mark.parametrize("before", KINDS)
@@ -97,7 +96,7 @@ def test_every_way_to_give_rows_heeds_the_kind(tmp_path):
             with pytest.raises(ValueError, match=words):
                 call(rows)
     with pytest.raises(ValueError, match="validation rows: column 'a' held numbers when fitted"):
-        QuickClassifier(alpha=2, n_estimators=2).fit(numbers, LABELS, X_val=lengths, y_val=LABELS)
+        PILBoostClassifier(alpha=2, n_estimators=2).fit(numbers, LABELS, X_val=lengths, y_val=LABELS)
     for nothing in (np.nan, pd.NaT):  # pandas makes dates of the latter.
         missing = lengths.assign(a=nothing)
         for model in (fit(lengths), fit(numbers)):
@@ -176,7 +175,7 @@ def test_columns_in_another_order_are_refused(names):
                 model.predict_proba(other)
             np.testing.assert_array_equal(model.predict_proba(other[list(frame.columns)]), expected)
     with pytest.raises(ValueError, match=r"(?s)validation rows: .*same order"):
-        QuickClassifier(alpha=2, n_estimators=2).fit(frame, LABELS, X_val=frame.iloc[:, ::-1], y_val=LABELS)
+        PILBoostClassifier(alpha=2, n_estimators=2).fit(frame, LABELS, X_val=frame.iloc[:, ::-1], y_val=LABELS)
 
 
 def test_booleans_that_name_columns_are_names():
@@ -319,7 +318,9 @@ def test_labels_that_would_merge_are_refused():
         fit(ORDERED, y)
     unsigned = np.array([2**53, 2**53 + 1], dtype=np.uint64)[LABELS]
     with pytest.raises(ValueError, match="y_val holds whole numbers beyond"):
-        QuickClassifier(alpha=2, n_estimators=2).fit(ORDERED, unsigned, X_val=ORDERED, y_val=unsigned.astype(np.int64))
+        PILBoostClassifier(alpha=2, n_estimators=2).fit(
+            ORDERED, unsigned, X_val=ORDERED, y_val=unsigned.astype(np.int64)
+        )
 
 
 # ---- what is no table ----

@@ -33,7 +33,7 @@ Check = Callable[[Any, int], Any]
 
 
 class Batches:
-    """A table in files, for `fit` and `predict` of a `PILBoostClassifier` in place of one in memory.
+    """A table in files, for `fit` and `predict` of a classifier in place of one in memory.
 
     Parameters
     ----------

@@ -410,6 +410,9 @@ def _read_record(about: Any, kind: type[Record]) -> Record:
 def _read_noise(about: Any, arrays: ArrayReader, n_classes: int) -> NoiseModel | None:
     if about is None:
         return None
+    kind = TwoClassNoise if n_classes == 2 else SeveralClassesNoise
+    has_arrays = kind.array_axes.keys() <= about.keys()
+    require(has_arrays, f"the noise of {n_classes} classes has {', '.join(kind.array_axes)}")
     return _read_rates(about, arrays) if n_classes == 2 else _read_matrices(about, arrays, n_classes)
 
 
