@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import inspect
 import pkgutil
 import re
 
@@ -15,7 +16,8 @@ def frozen_dataclasses():
     for info in pkgutil.walk_packages(untwist.__path__, "untwist."):
         module = importlib.import_module(info.name)
         classes = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == info.name]
-        yield from (one for one in classes if dataclasses.is_dataclass(one) and one.__dataclass_params__.frozen)
+        frozen = (one for one in classes if dataclasses.is_dataclass(one) and one.__dataclass_params__.frozen)
+        yield from (one for one in frozen if not inspect.isabstract(one))  # What inherits from those is here too.
 
 
 def example(annotation):
