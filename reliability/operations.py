@@ -245,7 +245,7 @@ def audit_by_source(rng: np.random.Generator) -> None:
     source = rng.choice(["x", "y", "z"], len(sample.y))
     model = sample.make_recipe().fit(sample.X, sample.y, source=source)
     found = audit_labels(sample.X, sample.y, model, source=source)
-    check(len(found.list_sources()) == 3, "every source is judged")
+    check(len(found.sources.rate()) == 3, "every source is judged")
     other = audit_labels(y=sample.y, pred_probs=np.clip(model.oof_proba_, 0.05, 0.95))
     check(bool(((other.wrong >= 0) & (other.wrong <= 1)).all()), "probabilities to be wrong are probabilities")
     check(all(issue.kind for issue in find_data_issues(sample.X, sample.y)), "issues have a kind")

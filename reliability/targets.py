@@ -29,7 +29,7 @@ from experiments import results
 from experiments.arena.rows import BINS, ArenaRow
 from reliability.fuzz_models import use_everywhere
 from untwist import Growth, PILBoostClassifier, UntwistClassifier, _core, files
-from untwist.commands import blocks, columns, kinds, sheets
+from untwist.commands import blocks, cells, columns, kinds, new_rows, sheets
 from untwist.data import batches
 from untwist.files.decisions import HEADER, format_decisions, format_line, parse_decisions
 from untwist.noise import NoiseModel
@@ -208,7 +208,7 @@ def compare_predictions(path: Path, sheet: Any, model: Any) -> None:
     in_blocks = blocks.SheetInBlocks(path)
     ways = []
     for one in (sheet, in_blocks):
-        new = columns.NewRows(model, one.head, one.column, columns.Hints(takes_infinite=True), one.name_row)
+        new = new_rows.NewRows(model, one.head, one.column, cells.Hints(takes_infinite=True), one.name_row)
         ways.append(np.concatenate([model.predict_proba(new.conform(frame)) for frame, _ in one.frames()]))
     assert np.array_equal(*ways), "predictions of blocks"
 
@@ -255,7 +255,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         if ending == ".parquet":
             compare_numbers(path, sheet, ready, model)
         columns.remember_readings(model, ready.readings, ready.kinds)
-        X, _ = columns.conform(sheet.frame, model, columns.Hints(takes_infinite=True))
+        X, _ = new_rows.conform(sheet.frame, model, cells.Hints(takes_infinite=True))
         proba = model.predict_proba(X)
         assert np.isfinite(proba).all(), "probabilities that are none"
         if ending == ".parquet":

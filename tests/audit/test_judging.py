@@ -18,7 +18,6 @@ from untwist.audit.judging import (
     judge_by_source,
     move_interval,
     settle_reviewed,
-    untwist,
     widen_interval,
 )
 from untwist.data.reviews import ReviewedRows
@@ -89,18 +88,12 @@ def test_labels_that_are_alike_are_judged_by_the_noise_of_all(n_classes):
     noise = make_pairs() if n_classes == 2 else make_matrices(3)
     posterior, labels, weight, _ = draw_rows(n_classes)
     judged = judge_alike(noise, posterior, labels, weight, rows_per_case=3.0)
-    twisted = posterior
     assert judged.noise is noise
-    np.testing.assert_array_equal(judged.wrong, noise.probability_wrong(twisted, labels))
-    if n_classes == 2:
-        clean = noise.clean(twisted)
-        np.testing.assert_allclose(untwist(noise, posterior), np.column_stack([1 - clean, clean]))
-        np.testing.assert_array_equal(judged.predicted, clean > 0.5)
-    else:
-        np.testing.assert_array_equal(judged.predicted, noise.clean(posterior).argmax(axis=1))
+    np.testing.assert_array_equal(judged.wrong, noise.probability_wrong(posterior, labels))
+    np.testing.assert_array_equal(judged.predicted, noise.clean(posterior).argmax(axis=1))
     for label, found in enumerate([judged.share, *judged.share_by_label], start=-1):
         here = weight if label < 0 else weight * (labels == label)
-        share, low, high = noise.share_wrong(twisted, labels, here)
+        share, low, high = noise.share_wrong(posterior, labels, here)
         assert found == (share, low, max(high, find_unseen_share(np.count_nonzero(here) / 3.0)))
 
 
@@ -148,7 +141,7 @@ def test_labels_by_source_have_the_noise_of_their_definition(n_classes, has_nois
     truth = by_source.find_truth(posterior, labels, who)
     wrong = np.array([1 - truth[row, labels[row]] for row in range(60)])
     np.testing.assert_allclose(judged.wrong, wrong, atol=1e-12)
-    by_features = untwist(noise, posterior).argmax(axis=1)
+    by_features = noise.clean(posterior).argmax(axis=1)
     np.testing.assert_array_equal(judged.predicted, np.where(wrong > 0.5, truth.argmax(axis=1), by_features))
     share = sum(weight * wrong) / sum(weight)
     pooled = judged.noise.share_wrong(posterior, labels, weight)
