@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from helpers.tickets import make_components, spread_noise
-from untwist.audit.context import AuditedTable, Judge, RowContext
+from untwist.audit.context import AuditContext, AuditedTable, Judge
 from untwist.audit.judging import judge_alike
 from untwist.audit.labels import LabelAudit
 from untwist.noise.sources import NoiseBySource
@@ -54,15 +54,10 @@ def draw_rows(n_classes, seed=0, n=60):
     return posterior, rng.integers(0, n_classes, n), rng.integers(0, 3, n).astype(float), rng
 
 
-def prepare(noise, posterior):
-    """The posterior as methods of the noise take it."""
-    return logit(posterior[:, 1]) if isinstance(noise, Untwisting) else posterior
-
-
 def change(one, **changes):
     """The same with other values; of an audit also with others in its table, its judge and the context of its rows."""
     if isinstance(one, LabelAudit):
-        for part, kind in (("table", AuditedTable), ("judge", Judge), ("context", RowContext)):
+        for part, kind in (("table", AuditedTable), ("judge", Judge), ("context", AuditContext)):
             named = {field.name for field in fields(kind)} - {field.name for field in fields(LabelAudit)}
             inside = {name: changes.pop(name) for name in named & set(changes)}
             if inside:

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 PUBLIC = {
     "untwist": ["Growth", "PILBoostClassifier", "UntwistClassifier", "__version__", "load", "save"],
     "untwist.audit": [
+        "AuditContext",
         "AuditedSources",
         "AuditedTable",
         "Confusion",
@@ -33,7 +34,6 @@ PUBLIC = {
         "LabelAudit",
         "Reason",
         "ReviewOutcome",
-        "RowContext",
         "Slice",
         "SourceQuality",
         "State",
