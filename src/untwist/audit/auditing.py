@@ -16,6 +16,7 @@ from untwist.audit.labels import LabelAudit
 from untwist.data.labels import encode_labels
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import LabelSources, read_names
+from untwist.data.tables import allow_taking_rows
 from untwist.data.twins import Twins
 from untwist.fit_arguments import SourceColumns
 from untwist.noise.out_of_fold import count_rows_per_case
@@ -106,12 +107,14 @@ def audit_labels(
     _check_arguments(X, y, model, pred_probs, cv)
     columns = SourceColumns(source, item, groups)
     if pred_probs is not None:
+        X = allow_taking_rows(X)  # The audit keeps this table, which its encoder has read.
         judges = read_judges(pred_probs, X, y, sample_weight, columns, reviewed, n_jobs, random_state)
     elif model is None or judges_by_own_folds(model):
         told = {"cv": cv, "n_jobs": n_jobs, "random_state": random_state}
         fitted = fit_own_model(model, X, y, sample_weight, columns, reviewed, verbose, **told)
         judges = ask_fitted_model(fitted, X, y, columns)
     else:
+        X = allow_taking_rows(X)
         judges = ask_clones(model, X, y, sample_weight, columns, reviewed, cv, n_jobs, random_state)
     audit = _judge(judges, X, y, item)
     context = judges.out_of_fold.context

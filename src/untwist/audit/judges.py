@@ -25,7 +25,7 @@ from untwist.data.encoding import TableEncoder
 from untwist.data.groups import read_groups
 from untwist.data.labels import encode_labels
 from untwist.data.sources import read_names
-from untwist.data.tables import allow_taking_rows, compute_fingerprint
+from untwist.data.tables import compute_fingerprint
 from untwist.data.targets import know_rows
 from untwist.fit_arguments import SourceColumns
 from untwist.noise.calibration import calibrate
@@ -232,7 +232,6 @@ def ask_clones(
     -------
     Judges
     """
-    X = allow_taking_rows(X)
     rows = read_rows(X, y, sample_weight, columns, random_state, cv, reviewed)
     assert rows.folds is not None  # There are rows.
     told = rows.labels, rows.classes, rows.folds, rows.weight
@@ -264,7 +263,6 @@ def read_judges(
     Judges
         With a UserWarning where they look as if they had seen the labels.
     """
-    X = allow_taking_rows(X)
     with know_rows():  # Posteriors of so many classes say that they are classes.
         rows = read_rows(X, y, sample_weight, columns, random_state, None, reviewed)
     n_rows = len(rows.labels)
