@@ -69,11 +69,11 @@ rng = np.random.default_rng(0)
 who = rng.choice(["Ann", "Ben", "Cleo", "Dan", "Eva"], len(X))
 _, labels, flipped = SourceNoise(who, {"Dan": 0.4}, others=0.04).twist(X, truth, rng=0)
 audit_of_people = audit_labels(X, labels, source=who)
-for source in audit_of_people.list_sources():
+for source in audit_of_people.sources.rate():
     print(source)
 
 # %%
-rated = audit_of_people.list_sources()
+rated = audit_of_people.sources.rate()
 share, low, high = 100 * np.array([(one.share_wrong, one.low, one.high) for one in rated]).T
 done = [100 * np.mean((labels != truth)[who == one.name]) for one in rated]
 figure, ax = plt.subplots(figsize=(6.4, 2.8), layout="constrained")
@@ -109,7 +109,7 @@ errs = {"Ann": 0.4, "Ben": 0.35, "Cleo": 0.3, "Dan": 0.15, "Eva": 0.1, "Fay": 0.
 who = np.concatenate([rng.permutation(list(errs))[:3] for _ in range(n_pictures)])
 _, votes, _ = SourceNoise(who, errs).twist(None, truth[picture], rng=0)
 audit_of_votes = audit_labels(X[picture], votes, source=who, item=picture)
-audit_of_votes.sources_to_frame()[["annotator_quality", "low", "high"]].round(2)
+audit_of_votes.sources.to_frame()[["annotator_quality", "low", "high"]].round(2)
 
 
 # %%
@@ -121,7 +121,7 @@ def find_majority(votes):
 
 true_labels = truth[:n_pictures]
 most_votes = np.array([find_majority(three) for three in votes.reshape(-1, 3)])
-weighed = audit_of_votes.items_to_frame()["consensus_label"].to_numpy()
+weighed = audit_of_votes.sources.items_to_frame()["consensus_label"].to_numpy()
 by_votes, by_audit = np.mean(most_votes == true_labels), np.mean(weighed == true_labels)
 print(f"pictures with the right label: {by_votes:.1%} by most votes, {by_audit:.1%} by the audit")
 

@@ -27,7 +27,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from experiments.peers import hold_out
-from untwist import UntwistClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.arguments import Array
 from untwist.audit.peers import fit_xgboost
 from untwist.commands import audit
@@ -98,8 +98,8 @@ def audit_noisy_table(folder: Path) -> None:
 
 
 def _predict_by_pilboost(alpha: float, X: Any, y: Any, X_test: Any, seed: int) -> Any:
-    settings: dict[str, Any] = {"n_estimators": ROUNDS, "max_depth": 1, "init": "zero"}
-    model = UntwistClassifier(random_state=seed, **settings)
+    step = STEP_SIZES[alpha]
+    model = PILBoostClassifier(alpha, step_size=step, n_estimators=ROUNDS, max_depth=1, random_state=seed)
     return model.fit(X, y).predict(X_test)
 
 

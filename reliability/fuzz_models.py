@@ -22,6 +22,7 @@ from untwist.commands.main import main as run_command
 from untwist.explain import explain
 from untwist.export import numbers, probabilities, to_code, to_onnx, to_treelite, to_xgboost
 from untwist.export.scoring import Scoring
+from untwist.predicting import ModelPredictions
 
 __all__ = ["USES", "make_table", "use_everywhere"]
 
@@ -31,7 +32,7 @@ MOST_TREES = 200  # Explanations of more trees would take too long.
 TOLERANCE = 1e-6  # Formulas of exports are those of the model to rounding; near a clip that is the root of one.
 
 
-def make_table(model: PILBoostClassifier, n_rows: int) -> Any:
+def make_table(model: ModelPredictions, n_rows: int) -> Any:
     """Rows as a model was fitted to: numbers, its categories and one that is unknown, dates, missing values."""
     encoder = model.model_.encoder
     rng = np.random.default_rng(0)
@@ -59,7 +60,7 @@ def take(X: Any, count: int) -> Any:
     return X[:count] if isinstance(X, np.ndarray) else X.iloc[:count]
 
 
-def check_probabilities(proba: Any, model: PILBoostClassifier) -> None:
+def check_probabilities(proba: Any, model: ModelPredictions) -> None:
     """Refuse what is no table of probabilities."""
     assert proba.shape[1] == len(model.classes_), proba.shape
     assert np.isfinite(proba).all(), "probabilities that are none"
@@ -72,16 +73,17 @@ def check_same(found: Any, expected: Any, what: str) -> None:
     assert difference < TOLERANCE, f"{what} differs by {difference:g}"
 
 
-def predict(model: PILBoostClassifier, X: Any) -> None:
+def predict(model: ModelPredictions, X: Any) -> None:
     """All that predicts, for few rows, which are walked, and for many, which are encoded."""
     for rows in (take(X, 5), X):
         check_probabilities(model.predict_proba(rows), model)
         check_probabilities(model.predict_proba_twisted(rows), model)
         assert np.isin(model.predict(rows), model.classes_).all(), "a class that is none"
     assert np.isfinite(model.decision_function(X)).all(), "scores that are none"
-    for proba in model.staged_predict_proba(take(X, 5)):
-        check_probabilities(proba, model)
-    model.apply(X)
+    if isinstance(model, PILBoostClassifier):
+        for proba in model.staged_predict_proba(take(X, 5)):
+            check_probabilities(proba, model)
+        model.apply(X)
     if len(model.classes_) == 2:
         alphas, twisted = model.alpha_star(X), model.predict_proba_twisted(X)
         assert not np.isnan(alphas).any(), "alphas that are none"
@@ -89,7 +91,7 @@ def predict(model: PILBoostClassifier, X: Any) -> None:
             assert np.isfinite(alphas[twisted[:, 1] != 0.5]).all(), "alphas that are not finite"
 
 
-def describe(model: PILBoostClassifier, _: Any) -> None:
+def describe(model: ModelPredictions, _: Any) -> None:
     """All that says something of a model."""
     fitted = model.model_
     for kind in ("paper", "gain", "splits"):
@@ -105,7 +107,7 @@ def describe(model: PILBoostClassifier, _: Any) -> None:
             repr(getattr(model, name, None))
 
 
-def save_again(model: PILBoostClassifier, _: Any) -> None:
+def save_again(model: ModelPredictions, _: Any) -> None:
     """The same model from a file of its own, and what the command says of it."""
     content = files.dumps(model)
     assert files.dumps(files.loads(content)) == content, "another model once saved again"
@@ -117,7 +119,7 @@ def save_again(model: PILBoostClassifier, _: Any) -> None:
                 assert run_command(["inspect", str(path), *options]) == 0
 
 
-def explain_rows(model: PILBoostClassifier, X: Any) -> None:
+def explain_rows(model: ModelPredictions, X: Any) -> None:
     """Contributions that add up to the scores."""
     if sum(map(len, model.model_.ensembles)) > MOST_TREES:
         return
@@ -129,7 +131,7 @@ def explain_rows(model: PILBoostClassifier, X: Any) -> None:
     assert np.allclose(found.scores, scores, rtol=1e-6, atol=1e-9 * max(1.0, largest)), "an explanation of another path"
 
 
-def export_code(model: PILBoostClassifier, X: Any) -> None:
+def export_code(model: ModelPredictions, X: Any) -> None:
     """Source text, which is run where it is of Python."""
     try:
         to_code(model, "c")
@@ -143,7 +145,7 @@ def export_code(model: PILBoostClassifier, X: Any) -> None:
     check_same(np.array(found), model.predict_proba(rows), "code")
 
 
-def export_onnx(model: PILBoostClassifier, X: Any) -> None:
+def export_onnx(model: ModelPredictions, X: Any) -> None:
     """ONNX, run."""
     import onnxruntime
 
@@ -157,7 +159,7 @@ def export_onnx(model: PILBoostClassifier, X: Any) -> None:
     check_same(found, model.predict_proba(X), "ONNX")
 
 
-def export_treelite(model: PILBoostClassifier, X: Any) -> None:
+def export_treelite(model: ModelPredictions, X: Any) -> None:
     """Treelite, run."""
     from treelite import gtil
 
@@ -165,7 +167,7 @@ def export_treelite(model: PILBoostClassifier, X: Any) -> None:
     check_same(found, model.predict_proba(X), "treelite")
 
 
-def export_xgboost(model: PILBoostClassifier, X: Any) -> None:
+def export_xgboost(model: ModelPredictions, X: Any) -> None:
     """XGBoost, run; in single precision rows near a threshold go elsewhere."""
     import xgboost
 
@@ -178,7 +180,7 @@ def export_xgboost(model: PILBoostClassifier, X: Any) -> None:
 
 
 #: What is done with a model, and the packages that it takes.
-USES: dict[str, tuple[Callable[[PILBoostClassifier, Any], None], tuple[str, ...]]] = {
+USES: dict[str, tuple[Callable[[ModelPredictions, Any], None], tuple[str, ...]]] = {
     "predict": (predict, ()),
     "describe": (describe, ()),
     "save again and inspect": (save_again, ()),
@@ -190,7 +192,7 @@ USES: dict[str, tuple[Callable[[PILBoostClassifier, Any], None], tuple[str, ...]
 }
 
 
-def use_everywhere(model: PILBoostClassifier) -> list[str]:
+def use_everywhere(model: ModelPredictions) -> list[str]:
     """Use a model in every way, and return the names of the ways; what goes wrong raises."""
     if model.n_features_in_ > MOST_COLUMNS:
         return []

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import Growth, PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels, read_decisions, write_decisions
 from untwist.audit.issues import find_data_issues
 from untwist.batches import Batches
@@ -47,13 +47,16 @@ SECONDS_TO_HEAR = 300.0
 #: Ctrl-C comes within so many seconds.
 SECONDS_TO_INTERRUPT = 0.2
 
+#: Folds that the recipe judges labels by: fewer than usual, so that many fits are made.
+FOLDS = 3
+
 SETTINGS: list[dict[str, Any]] = [
     {"alpha": 2.0},
     {"alpha": 1.1, "link": "exact"},
     {"alpha": -2.0, "min_samples_leaf": 5},
-    {"alpha": 4.0, "subsample": 0.7, "max_features": 0.5, "max_leaf_nodes": 6},
+    {"alpha": 4.0, "growth": Growth(subsample=0.7, max_features=0.5), "max_leaf_nodes": 6},
     {"alpha": 1.5, "link": "logit", "learning_rate": 0.3, "class_weight": "balanced"},
-    {"alpha": 2.0, "extra_trees": True, "l2": 1.0},
+    {"alpha": 2.0, "growth": Growth(init="prior", extra_trees=True, l2=1.0)},
     {"alpha": 2.0, "early_stopping": True},
 ]
 
@@ -73,9 +76,9 @@ class Sample:
         seed, n_jobs = int(self.rng.integers(1000)), int(self.rng.integers(1, 3))
         return {"n_estimators": 8, "max_depth": 3, "random_state": seed, "n_jobs": n_jobs} | chosen
 
-    def draw_settings_to_choose(self) -> dict[str, Any]:
-        """Draw settings that leave alpha to be chosen by folds, of a fit that is quick all the same."""
-        return {"n_estimators": 8, "max_depth": 2, "random_state": int(self.rng.integers(1000))}
+    def make_recipe(self) -> UntwistClassifier:
+        """Make a classifier that chooses by folds."""
+        return UntwistClassifier(cv=FOLDS, random_state=int(self.rng.integers(1000)), n_jobs=1)
 
 
 def draw_sample(rng: np.random.Generator, n_classes: int | None = None) -> Sample:
@@ -131,8 +134,8 @@ def fit_in_any_order(rng: np.random.Generator) -> None:
 def fit_by_folds(rng: np.random.Generator) -> None:
     """Choose by folds, twice."""
     sample = draw_sample(rng)
-    settings = sample.draw_settings_to_choose()
-    one, other = (PILBoostClassifier(**settings).fit(sample.X, sample.y, sample.weight) for _ in range(2))
+    recipe = sample.make_recipe()
+    one, other = (clone(recipe).fit(sample.X, sample.y, sample.weight) for _ in range(2))
     check_probabilities(one.oof_proba_)
     check(dumps(one) == dumps(other), "two fits of the same rows are one model")
 
@@ -143,7 +146,7 @@ def go_on_from_earlier_rounds(rng: np.random.Generator) -> None:
     settings = {"alpha": 2.0, "max_depth": 3, "random_state": 0}
     model = PILBoostClassifier(n_estimators=3, warm_start=True, **settings).fit(sample.X, sample.y)
     model.set_params(n_estimators=8).fit(sample.X, sample.y)
-    at_once = UntwistClassifier(**settings).fit(sample.X, sample.y)
+    at_once = PILBoostClassifier(n_estimators=8, **settings).fit(sample.X, sample.y)
     check_same(model.predict_proba(sample.X), at_once.predict_proba(sample.X), "a warm start goes on where it was")
 
 
@@ -168,7 +171,8 @@ def refuse_what_is_wrong(rng: np.random.Generator) -> None:
     lost[3] = None
     model = PILBoostClassifier(**sample.draw_settings()).fit(sample.X, sample.y)
     wrong: list[Callable[[], Any]] = [
-        lambda: UntwistClassifier().fit(sample.X, sample.y),
+        lambda: PILBoostClassifier(alpha=0.0).fit(sample.X, sample.y),
+        lambda: UntwistClassifier(noise=(0.5, 0.6)).fit(sample.X, sample.y),
         lambda: UntwistClassifier().fit(sample.X, lost),
         lambda: UntwistClassifier().fit(sample.X, sample.y[:-1]),
         lambda: model.predict(sample.X[["a", "b"]]),
@@ -221,7 +225,7 @@ def export(rng: np.random.Generator) -> None:
 def audit(rng: np.random.Generator) -> None:
     """Audit labels, explain one, review some, and write a page."""
     sample = draw_sample(rng)
-    model = PILBoostClassifier(**sample.draw_settings_to_choose()).fit(sample.X, sample.y, sample.weight)
+    model = sample.make_recipe().fit(sample.X, sample.y, sample.weight)
     found = audit_labels(sample.X, sample.y, model)
     check(bool(((found.wrong >= 0) & (found.wrong <= 1)).all()), "probabilities to be wrong are probabilities")
     worst = found.ranking[:3]
@@ -239,9 +243,9 @@ def audit_by_source(rng: np.random.Generator) -> None:
     """Audit the labels of three sources, and again by posteriors of another model."""
     sample = draw_sample(rng, n_classes=2)
     source = rng.choice(["x", "y", "z"], len(sample.y))
-    model = PILBoostClassifier(**sample.draw_settings_to_choose()).fit(sample.X, sample.y, source=source)
+    model = sample.make_recipe().fit(sample.X, sample.y, source=source)
     found = audit_labels(sample.X, sample.y, model, source=source)
-    check(len(found.list_sources()) == 3, "every source is judged")
+    check(len(found.sources.rate()) == 3, "every source is judged")
     other = audit_labels(y=sample.y, pred_probs=np.clip(model.oof_proba_, 0.05, 0.95))
     check(bool(((other.wrong >= 0) & (other.wrong <= 1)).all()), "probabilities to be wrong are probabilities")
     check(all(issue.kind for issue in find_data_issues(sample.X, sample.y)), "issues have a kind")
@@ -273,7 +277,7 @@ def interrupt_a_fit(rng: np.random.Generator) -> None:
     """Press Ctrl-C during a fit: it leaves the rounds so far, and the next fit knows nothing of it."""
     sample = draw_sample(rng, n_classes=2)
     settings = {"alpha": 1.05, "max_depth": 2, "random_state": 0}
-    model = UntwistClassifier(**settings)
+    model = PILBoostClassifier(n_estimators=1_000_000, **settings)
     heard = False
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(float(rng.uniform(0.0, SECONDS_TO_INTERRUPT)), os.kill, (os.getpid(), signal.SIGINT))
@@ -289,7 +293,7 @@ def interrupt_a_fit(rng: np.random.Generator) -> None:
         signal.signal(signal.SIGINT, before)
     check(heard, "a fit hears of Ctrl-C")
     if hasattr(model, "model_") and model.n_iter_ <= 100:  # More rounds would take long to make again.
-        again = UntwistClassifier(**settings).fit(sample.X, sample.y)
+        again = PILBoostClassifier(n_estimators=model.n_iter_, **settings).fit(sample.X, sample.y)
         check_same(model.predict_proba(sample.X), again.predict_proba(sample.X), "Ctrl-C leaves the rounds so far")
 
 

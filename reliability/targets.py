@@ -28,10 +28,11 @@ import numpy as np
 from experiments import results
 from experiments.arena.rows import BINS, ArenaRow
 from reliability.fuzz_models import use_everywhere
-from untwist import PILBoostClassifier, UntwistClassifier, _core, files
-from untwist.commands import blocks, columns, kinds, sheets
+from untwist import Growth, PILBoostClassifier, UntwistClassifier, _core, files
+from untwist.commands import blocks, cells, columns, kinds, new_rows, sheets
 from untwist.data import batches
 from untwist.files.decisions import HEADER, format_decisions, format_line, parse_decisions
+from untwist.noise import NoiseModel
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -207,7 +208,7 @@ def compare_predictions(path: Path, sheet: Any, model: Any) -> None:
     in_blocks = blocks.SheetInBlocks(path)
     ways = []
     for one in (sheet, in_blocks):
-        new = columns.NewRows(model, one.head, one.column, columns.Hints(takes_infinite=True), one.name_row)
+        new = new_rows.NewRows(model, one.head, one.column, cells.Hints(takes_infinite=True), one.name_row)
         ways.append(np.concatenate([model.predict_proba(new.conform(frame)) for frame, _ in one.frames()]))
     assert np.array_equal(*ways), "predictions of blocks"
 
@@ -254,7 +255,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         if ending == ".parquet":
             compare_numbers(path, sheet, ready, model)
         columns.remember_readings(model, ready.readings, ready.kinds)
-        X, _ = columns.conform(sheet.frame, model, columns.Hints(takes_infinite=True))
+        X, _ = new_rows.conform(sheet.frame, model, cells.Hints(takes_infinite=True))
         proba = model.predict_proba(X)
         assert np.isfinite(proba).all(), "probabilities that are none"
         if ending == ".parquet":
@@ -568,13 +569,18 @@ def make_seeds(name: str) -> list[bytes]:
 def _make_models() -> list[bytes]:
     """The smallest models there are: what matters is their shape."""
     X = np.column_stack([np.arange(40.0) % 7, np.arange(40) % 3, np.arange(40) % 2])
-    small = {"n_estimators": 2, "max_depth": 2, "n_jobs": 1, "random_state": 0}
+    small: dict[str, Any] = {"n_estimators": 2, "max_depth": 2, "n_jobs": 1, "random_state": 0}
     two, three = (np.arange(40) % 7 > 3).astype(int), np.arange(40) % 3
+    given = UntwistClassifier(noise=(0.1, 0.2), n_jobs=1, random_state=0)
+    few = PILBoostClassifier(alpha=1.1, **small).fit(X, two > 0)
+    given.model_ = dataclasses.replace(few.model_, noise=NoiseModel.given((0.1, 0.2)), untwists=True)
     fitted = [
-        UntwistClassifier(**small).fit(X, two),
-        UntwistClassifier(categorical_features=[1], **small).fit(X, np.array(["no", "yes"])[two]),
-        UntwistClassifier(noise=(0.1, 0.2), **small).fit(X, two > 0),
-        UntwistClassifier(**small).fit(X, three),
+        PILBoostClassifier(alpha=2.0, **small).fit(X, two),
+        PILBoostClassifier(alpha=-2.0, link="exact", categorical_features=[1], **small).fit(
+            X, np.array(["no", "yes"])[two]
+        ),
+        given,
+        PILBoostClassifier(alpha=4.0, growth=Growth(init="prior"), **small).fit(X, three),
     ]
     return [files.dumps(model)[:-CHECKSUM] for model in fitted]
 

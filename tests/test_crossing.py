@@ -1,16 +1,29 @@
 """A classifier that judges rows it has not seen, by doubles that remember what they were fitted to."""
 
+import pickle
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
 
-from untwist.audit import out_of_fold
+from untwist import crossing
+from untwist.crossing import cross_fit_clones, find_held_out_shares, takes_sample_weight
 from untwist.data.groups import OwnFolds
+from untwist.out_of_fold import RowContext
 
 FITS = []
+
+
+def predict_out_of_fold(model, X, labels, classes, folds, weight, own_folds=None):
+    fit = cross_fit_clones(model, X, labels, classes, folds, weight, context=RowContext(own_folds=own_folds))
+    return fit.out_of_fold.posterior
 
 
 class Share(BaseEstimator):
@@ -121,7 +134,7 @@ def test_models_that_cannot_be_cloned_are_copied(monkeypatch):
     def refuse(model):
         raise RuntimeError("changed by its constructor")
 
-    monkeypatch.setattr(out_of_fold, "clone", refuse)
+    monkeypatch.setattr(crossing, "clone", refuse)
     model = Share()
     labels, folds = np.arange(12) % 2, np.eye(2)[:, np.arange(12) // 6]
     predict_out_of_fold(model, np.zeros((12, 1)), labels, np.arange(2), folds, np.ones(12))
@@ -158,3 +171,95 @@ def test_shares_set_aside_are_whole_up_to_rounding():
     found = find_held_out_shares(folds, weight)
     assert found[0].tolist() == [1.0, 0.0, 1 - 1e-8, 0.5, 0.25]
     assert found[1].tolist() == [0.0, 0.0, 1e-8, 0.5, 0.75]
+
+
+# ---- clones that stay ----
+
+
+def draw(n_rows=90):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 2))
+    labels = ((X[:, 0] > 0) ^ (rng.random(n_rows) < 0.1)).astype(np.intp)
+    return X, labels, np.eye(3)[:, np.arange(n_rows) % 3]
+
+
+CLASSES = np.array(["no", "yes"])
+
+
+def test_clones_predict_together_and_can_be_fitted_anew_in_the_same_folds():
+    X, labels, folds = draw()
+    weight = 1.0 + np.arange(90) % 2
+    fit = cross_fit_clones(GaussianNB(), X, labels, CLASSES, folds * weight, weight)
+    other = np.random.default_rng(1).normal(size=(5, 2))
+    single = [GaussianNB().fit(X[kept], labels[kept], weight[kept]) for kept in folds == 0]
+    np.testing.assert_allclose(fit.posterior(other), np.mean([one.predict_proba(other) for one in single], axis=0))
+    np.testing.assert_array_equal(fit.posterior(other, n_jobs=2), fit.posterior(other))
+    np.testing.assert_array_equal(fit.out_of_fold.held_out, folds)
+    changed = np.where(np.arange(90) < 10, 1 - labels, labels)
+    again = fit.refit(changed, 2.0 * weight)
+    expected = cross_fit_clones(GaussianNB(), X, changed, CLASSES, 2.0 * folds * weight, 2.0 * weight)
+    np.testing.assert_allclose(again.out_of_fold.posterior, expected.out_of_fold.posterior)
+    np.testing.assert_array_equal(again.out_of_fold.labels, changed)
+    np.testing.assert_array_equal(again.out_of_fold.weight, 2.0 * weight)
+    assert again.out_of_fold.context is fit.out_of_fold.context
+
+
+def test_processes_fit_the_same_clones():
+    X, labels, folds = draw()
+    told = LogisticRegression(), X, labels, CLASSES, folds, np.ones(90)
+    one, two = cross_fit_clones(*told), cross_fit_clones(*told, n_jobs=2)
+    np.testing.assert_array_equal(one.out_of_fold.posterior, two.out_of_fold.posterior)
+    np.testing.assert_array_equal(one.posterior(X), two.posterior(X))
+
+
+def test_what_is_kept_predicts_without_the_rows():
+    X, labels, folds = draw()
+    fit = cross_fit_clones(GaussianNB(), X, labels, CLASSES, folds, np.ones(90))
+    kept = pickle.loads(pickle.dumps(fit.drop_rows()))
+    assert kept.X is None
+    np.testing.assert_array_equal(kept.posterior(X), fit.posterior(X))
+    with pytest.raises(ValueError, match="the rows were dropped"):
+        kept.refit(labels, np.ones(90))
+
+
+def test_weights_that_an_estimator_refuses_leave_it_with_the_labels():
+    X, labels, folds = draw()
+    fit = cross_fit_clones(KNeighborsClassifier(), X, labels, CLASSES, folds, np.ones(90))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same = fit.refit(labels, np.ones(90))
+    np.testing.assert_array_equal(same.out_of_fold.posterior, fit.out_of_fold.posterior)
+    with pytest.warns(UserWarning, match="KNeighborsClassifier takes no sample_weight"):
+        changed = fit.refit(1 - labels, np.where(np.arange(90) < 5, 0.0, 3.0))
+    expected = cross_fit_clones(
+        KNeighborsClassifier(), X, 1 - labels, CLASSES, folds * (np.arange(90) >= 5), (np.arange(90) >= 5) * 1.0
+    )
+    np.testing.assert_array_equal(changed.out_of_fold.posterior[5:], expected.out_of_fold.posterior[5:])
+    assert takes_sample_weight(make_pipeline(FunctionTransformer(), make_pipeline(LogisticRegression())))
+    assert not takes_sample_weight(make_pipeline(LogisticRegression(), KNeighborsClassifier()))
+
+
+def test_folds_that_leave_out_rows_are_joined_by_a_clone_of_all():
+    X, labels, _ = draw()
+    held_out = np.array([np.arange(90) // 30 == 1, np.arange(90) // 30 == 2])
+    own_folds = OwnFolds(np.array([np.arange(90) < 30, np.arange(90) < 60]), held_out)
+    told = X, labels, CLASSES, held_out * 1.0, np.ones(90)
+    fit = cross_fit_clones(GaussianNB(), *told, context=RowContext(own_folds=own_folds))
+    whole = GaussianNB().fit(X, labels).predict_proba(X)
+    np.testing.assert_allclose(fit.posterior(X), whole)
+    assert np.isnan(fit.out_of_fold.posterior[:30]).all()
+    np.testing.assert_allclose(
+        fit.out_of_fold.posterior[30:60], GaussianNB().fit(X[:30], labels[:30]).predict_proba(X[30:60])
+    )
+
+
+def test_a_frozen_classifier_judges_every_row_by_the_names_of_its_classes():
+    X, labels, folds = draw()
+    trained = LogisticRegression().fit(X, CLASSES[labels])
+    told = X, labels, np.array(["maybe", "no", "yes"]), folds, np.ones(90)
+    found = cross_fit_clones(FrozenEstimator(trained), X, labels + 1, *told[2:])
+    expected = np.column_stack([np.zeros(90), trained.predict_proba(X)])
+    np.testing.assert_allclose(found.out_of_fold.posterior, expected)
+    np.testing.assert_allclose(found.posterior(X), expected)
+    with pytest.raises(ValueError, match=r"speak of classes that y has, .*, got 'no'"):
+        cross_fit_clones(FrozenEstimator(trained), X, labels, np.array(["false", "yes"]), folds, np.ones(90))

@@ -11,8 +11,6 @@ from scipy.special import expit, logit
 from helpers.quick import QuickClassifier, make_classifier
 from helpers.sourced_rows import draw_sourced_rows
 from untwist import PILBoostClassifier, UntwistClassifier
-from untwist.classifier import find_model
-from untwist.data.sources import LabelSources
 from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG
 from untwist.files import dumps, loads
 from untwist.links import CanonicalLink, ClippedLink
@@ -21,6 +19,7 @@ from untwist.model import FittedModel
 from untwist.noise.posterior import Posterior
 from untwist.noise.several_classes import SeveralClassesNoise
 from untwist.noise.two_classes import TwoClassNoise
+from untwist.predicting import find_model
 
 
 @pytest.fixture(scope="module")
@@ -53,18 +52,18 @@ def test_attributes_of_the_classifier_are_views_of_the_model(classifier, flipped
     X, _ = flipped
     model = classifier.model_
     assert classifier.classes_ is model.classes
-    assert classifier.n_iter_ == model.n_rounds == len(model.forests[0])
+    assert model.n_rounds == len(model.forests[0])
     assert classifier.choice_ is model.choice
     assert np.array_equal(classifier.predict_proba(X), model.posterior.clean(classifier.decision_function(X)))
 
 
 def test_an_unfitted_classifier_has_no_attributes_and_no_model():
     unfitted = UntwistClassifier()
-    for name in ("model_", "classes_", "alpha_", "choice_", "oof_proba_", "n_features_in_"):
+    for name in ("model_", "classes_", "noise_", "choice_", "oof_proba_", "n_features_in_"):
         assert not hasattr(unfitted, name)
     with pytest.raises(ValueError, match="not fitted yet"):
         find_model(unfitted)
-    with pytest.raises(ValueError, match="model must be a PILBoostClassifier"):
+    with pytest.raises(ValueError, match="model must be an UntwistClassifier or a PILBoostClassifier"):
         find_model("model.untwist")
 
 
@@ -87,7 +86,7 @@ def test_a_pickled_model_predicts_the_same(classifier, flipped):
 @pytest.mark.parametrize("link", [ClippedLink, CanonicalLink])
 def test_the_posterior_of_two_classes_is_what_its_definition_says(alpha, link):
     link, floor = link(AlphaLoss(alpha)), 0.01
-    posterior = Posterior(link, floor)
+    posterior = Posterior(link, floor, np.ones(2))
     scores = np.linspace(-3.0, 3.0, 61)
     twisted = np.clip(link.inverse(scores), floor, 1.0 - floor)
     clean = np.clip(link.tilted(scores), floor, 1.0 - floor)
@@ -138,7 +137,7 @@ def sourced(few_components):
 
 
 def doubt(classifier, *, found, stands_out):
-    """The same classifier as if its rows had near twins, with noise and sources that were found or not."""
+    """The same classifier as if its rows had near-duplicates, with noise and sources that were found or not."""
     model = classifier.model_
     sources = replace(model.sources, stands_out=model.sources.stands_out & stands_out)
     doubted = copy.copy(classifier)
@@ -158,7 +157,7 @@ def test_near_twins_leave_only_the_names_of_sources_that_stand_out(sourced, foun
         assert one.model_.unreliable_words == SOME_WRONG
         assert (one.sources_.intervals[:, 1] == 1.0).all()
         assert (one.sources_.class_intervals[..., 1] == 1.0).all()
-    untwisted = replace(doubted.model_, untwisting=TwoClassNoise.from_rates((0.1, 0.2)))
+    untwisted = replace(doubted.model_, noise=TwoClassNoise.from_rates((0.1, 0.2)), untwists=True)
     assert untwisted.reliable_sources is untwisted.sources
 
 
@@ -177,7 +176,7 @@ def test_near_twins_among_which_nothing_was_found_leave_nothing_to_tell_of_sourc
 def test_known_rates_untwist_the_posterior_and_class_weights_do_not_disturb_that():
     rates, shift, floor = (0.1, 0.2), 0.7, 1e-4
     link = ClippedLink(AlphaLoss(1.0))
-    posterior = Posterior(link, floor, shift, TwoClassNoise.from_rates(rates))
+    posterior = Posterior(link, floor, np.exp([0.0, shift]), TwoClassNoise.from_rates(rates))
     scores = np.linspace(-1.0, 1.0, 21)
     twisted = expit(logit(np.clip(link.inverse(scores), floor, 1.0 - floor)) - shift)
     clean = np.clip((twisted - rates[0]) / (1.0 - sum(rates)), 1e-9, 1.0 - 1e-9)
@@ -188,7 +187,7 @@ def test_known_rates_untwist_the_posterior_and_class_weights_do_not_disturb_that
 
 
 def test_several_classes_sum_to_one_and_the_largest_is_chosen():
-    posterior = Posterior(ClippedLink(AlphaLoss(2.0)), 0.001)
+    posterior = Posterior(ClippedLink(AlphaLoss(2.0)), 0.001, np.ones(4))
     scores = np.random.default_rng(0).normal(size=(50, 4))
     clean = posterior.clean(posterior.decision(scores))
     assert np.allclose(clean.sum(axis=1), 1.0)
@@ -199,22 +198,12 @@ def test_several_classes_sum_to_one_and_the_largest_is_chosen():
 @pytest.mark.parametrize("settings", [{}, {"class_weight": {0: 1.0, 1: 3.0}}], ids=str)
 def test_the_posterior_of_labels_knows_no_class_weights(flipped, settings):
     model = make_classifier(random_state=0, **settings).fit(*flipped).model_
-    posterior = model.out_of_fold_posterior_of_labels()
+    posterior = model.out_of_fold.posterior
     shift = np.log(model.class_weights[1] / model.class_weights[0])
     expected = expit(logit(model.out_of_fold_posterior()[:, 1]) - shift)
     np.testing.assert_allclose(posterior[:, 1], expected, rtol=1e-12)
     np.testing.assert_allclose(posterior.sum(axis=1), 1.0, rtol=1e-14)
-    with pytest.raises(ValueError, match="not every training row has been judged"):
-        replace(model, out_of_fold=None).out_of_fold_posterior_of_labels()
-
-
-def test_the_posterior_of_labels_is_the_mean_over_each_item(flipped):
-    model = UntwistClassifier(random_state=0).fit(*flipped).model_
-    items = np.random.default_rng(0).integers(0, 150, 400)
-    sources = LabelSources(np.array(["a"]), np.zeros(400, dtype=np.intp), np.unique(items, return_inverse=True)[1])
-    averaged = replace(model, out_of_fold=replace(model.out_of_fold, sources=sources)).out_of_fold_posterior_of_labels()
-    plain = model.out_of_fold_posterior_of_labels()
-    for item in np.unique(items):
-        rows = items == item
-        np.testing.assert_allclose(averaged[rows], np.broadcast_to(plain[rows].mean(axis=0), (rows.sum(), 2)))
-        assert len(np.unique(averaged[rows], axis=0)) == 1
+    np.testing.assert_allclose(model.out_of_fold.parts.posterior, posterior[model.out_of_fold.parts.rows], rtol=1e-12)
+    assert replace(model, out_of_fold=None).out_of_fold_posterior() is None
+    unknown = replace(model, out_of_fold=model.out_of_fold.add_context(fingerprint=None))
+    assert unknown.out_of_fold_posterior() is None

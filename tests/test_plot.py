@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, plot
-from untwist.audit import findings
+from untwist.audit import calibration, findings
 
 matplotlib = pytest.importorskip("matplotlib", reason="untwist.plot needs matplotlib")
 matplotlib.use("Agg")
@@ -47,12 +48,12 @@ def test_every_plot_is_drawn_where_it_should_be(draw, name, request):
     assert made.get_title()
     made.figure.canvas.draw()  # What Matplotlib takes for a formula would fail here.
     if draw in OF_MODELS:
-        assert draw(audit.model).get_title() == draw(audit.fitted).get_title() == made.get_title()
+        assert draw(audit.model).get_title() == draw(audit.model.model_).get_title() == made.get_title()
 
 
 @pytest.mark.parametrize("draw", OF_AUDITS, ids=lambda draw: draw.__name__)
 def test_what_needs_an_audit_says_so(draw, shop):
-    with pytest.raises(ValueError, match="audit must be what audit_labels returns, got PILBoostClassifier"):
+    with pytest.raises(ValueError, match="audit must be what audit_labels returns, got UntwistClassifier"):
         draw(shop.model)
 
 
@@ -64,12 +65,12 @@ def test_what_a_model_does_not_have_is_named(given):
             draw(given)
     with pytest.raises(ValueError, match='metric must be "log_loss" or "error"'):
         plot.plot_learning_curves(given, "auc")
-    with pytest.raises(ValueError, match="model must be a PILBoostClassifier"):
+    with pytest.raises(ValueError, match="model must be an UntwistClassifier or a PILBoostClassifier"):
         plot.plot_importances("model")
 
 
 def test_learning_curves_are_those_of_the_rows_set_aside(shop):
-    for metric, curve in zip(("log_loss", "error"), findings.average_learning_curves(shop.fitted), strict=True):
+    for metric, curve in zip(("log_loss", "error"), findings.average_learning_curves(shop.model.model_), strict=True):
         line, kept = plot.plot_learning_curves(shop, metric).get_lines()
         np.testing.assert_array_equal(line.get_ydata(), curve)
         assert kept.get_xdata()[0] == shop.model.choice_.best.n_rounds
@@ -96,7 +97,7 @@ def test_the_noise_posterior_of_several_classes_has_shares_and_intervals(three):
 
 def test_rates_that_were_given_are_drawn_as_given():
     X = np.arange(40.0)[:, None]
-    two = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=1).fit(X, np.arange(40) > 19)
+    two = QuickClassifier(alpha=2.0, n_estimators=3, max_depth=1, noise=(0.1, 0.2)).fit(X, np.arange(40) > 19)
     axes = plot.plot_noise_posterior(two)
     assert axes.get_title() == "Noise, as given"
     assert [line.get_xdata()[0] for line in axes.get_lines()] == pytest.approx([10, 20])
@@ -108,7 +109,7 @@ def test_the_matrix_has_its_numbers_and_no_formulas(shop, three):
         assert [float(text.get_text()) for text in axes.texts] == pytest.approx(100 * audit.matrix.ravel(), abs=0.051)
     X = np.arange(40.0)[:, None]
     names = np.array(["$\\bad{$", "x" * 200])[(np.arange(40) > 19).astype(int)]
-    odd = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=1).fit(X, names)
+    odd = QuickClassifier(alpha=2.0, n_estimators=3, max_depth=1, noise=(0.1, 0.2)).fit(X, names)
     axes = plot.plot_transition_matrix(odd)
     axes.figure.canvas.draw()
     assert max(len(label.get_text()) for label in axes.get_xticklabels()) < 40
@@ -117,9 +118,9 @@ def test_the_matrix_has_its_numbers_and_no_formulas(shop, three):
 def test_calibration_has_counted_shares_and_the_clean_curve(shop, three):
     for audit in (shop, three):
         _, counted, *_, clean = plot.plot_calibration(audit).get_lines()  # Between them are the ends of intervals.
-        groups = findings.measure_reliability(audit)
+        groups = calibration.measure_reliability(audit)
         np.testing.assert_allclose(counted.get_xydata(), [(said, share) for said, (share, _, _) in groups])
-        np.testing.assert_allclose(clean.get_xydata(), findings.trace_clean_posterior(audit))
+        np.testing.assert_allclose(clean.get_xydata(), calibration.trace_clean_posterior(audit))
 
 
 def test_importances_are_sorted_and_cut(shop):

@@ -86,7 +86,7 @@ def is_peer(name: str) -> bool:
 class _WithoutSource:
     """A model that was told the sources of its training rows, which are no feature."""
 
-    model: PILBoostClassifier
+    model: UntwistClassifier
 
     def predict_proba(self, X: Any) -> Any:
         return self.model.predict_proba(X.drop(columns=SOURCE))
@@ -103,7 +103,7 @@ def _fit_untwist(X: Any, y: Any, seed: int) -> Model:
 
 
 def _fit_as_in_the_paper(X: Any, y: Any, seed: int) -> Model:
-    settings: dict[str, Any] = {"alpha": 2.0, "step_size": 8.0, "n_estimators": 1000, "max_depth": 3, "init": "zero"}
+    settings: dict[str, Any] = {"alpha": 2.0, "step_size": 8.0, "n_estimators": 1000, "max_depth": 3}
     return PILBoostClassifier(**settings, n_jobs=1, random_state=seed).fit(X, y)
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from experiments.arena.methods import OURS
 from experiments.arena.standings import Standings, critical_difference, find_shares, make_tables
 from experiments.tables import TextTable
-from untwist.audit.findings import Point
+from untwist.audit.calibration import Point
 from untwist.report.charts import Frame, format_share, write_svg
 from untwist.report.markup import Section, write_figure, write_page
 from untwist.text import for_page

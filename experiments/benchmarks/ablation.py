@@ -9,6 +9,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -21,10 +22,11 @@ from experiments.peers import hold_out
 from experiments.protocol import TWISTS, applies, split
 from experiments.runner import record
 from experiments.tables import TextTable
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import PILBoostClassifier, UntwistClassifier, classifier
 from untwist import settings as untwist_settings
 from untwist.automatic import mixture, randomised, search
 from untwist.automatic.mixture import find_mixture_weights
+from untwist.settings import RECIPE_GROWTH
 
 COLUMNS = ["data", "twist", "seed", "variant", "accuracy", "log_loss", "seconds", "alpha"]
 #: Twists that are averaged together.
@@ -38,24 +40,34 @@ GROUPS = {
 }
 
 
-def fit_default(X: Any, y: Any, seed: int, **settings: Any) -> Any:
-    """Fit our default, but for these settings."""
-    return PILBoostClassifier(n_jobs=1, random_state=seed, **settings).fit(X, y)
+def fit_default(X: Any, y: Any, seed: int, *, n_jobs: int = 1, **parameters: Any) -> Any:
+    """Fit our default, but for these parameters."""
+    return UntwistClassifier(n_jobs=n_jobs, random_state=seed, **parameters).fit(X, y)
 
 
 def patch_module(module: Any, **replacements: Any) -> Callable[..., Any]:
     """Make a fit with other constants or functions in a module."""
 
-    def fit(X: Any, y: Any, seed: int) -> Any:
+    def fit(X: Any, y: Any, seed: int, **parameters: Any) -> Any:
         with patch.multiple(module, **replacements):
-            return fit_default(X, y, seed)
+            return fit_default(X, y, seed, **parameters)
 
     return fit
 
 
-def fix_settings(**settings: Any) -> Callable[..., Any]:
-    """Make a fit with these settings."""
-    return lambda X, y, seed: fit_default(X, y, seed, **settings)
+def change_recipe(**changes: Any) -> Callable[..., Any]:
+    """Make a fit whose recipe has other settings, which are no parameters of the classifier."""
+
+    def resolve(parameters: Any) -> Any:
+        return replace(untwist_settings.resolve_recipe(parameters), **changes)
+
+    return patch_module(classifier, resolve_recipe=resolve)
+
+
+def fit_as_in_the_paper(X: Any, y: Any, seed: int) -> Any:
+    """Fit the paper's algorithm by itself."""
+    model = PILBoostClassifier(alpha=2.0, step_size=8.0, n_estimators=1000, max_depth=3, n_jobs=1, random_state=seed)
+    return model.fit(X, y)
 
 
 def ignore_boosted_trees(members: Any, labels: Any, weight: Any) -> Any:
@@ -67,25 +79,26 @@ def ignore_boosted_trees(members: Any, labels: Any, weight: Any) -> Any:
 
 def fit_without_averaging(X: Any, y: Any, seed: int) -> Any:
     """Fit one model that stops early on a fifth of the rows."""
-    X_train, y_train, held_out = hold_out(X, y, seed)
-    model = UntwistClassifier(n_jobs=1, random_state=seed)
-    return model.fit(X_train, y_train, X_val=held_out.X, y_val=held_out.y)
+    train, _, held_out = hold_out(np.arange(len(y)), y, seed)
+    return fit_default(X, y, seed, cv=[(train, held_out.X)])
 
 
 VARIANTS: dict[str, Callable[..., Any]] = {
     "default": fit_default,
-    "boosted trees alone": fix_settings(families="boosted"),
+    "boosted trees alone": change_recipe(mixes=False),
     "randomised trees alone": patch_module(randomised, find_mixture_weights=ignore_boosted_trees),
     "equal weights": patch_module(mixture, EQUAL_ROWS=1e9),
-    "rates not untwisted": fix_settings(noise_rates=None),
+    "rates not untwisted": lambda X, y, seed: fit_default(X, y, seed, noise=None),
     "one model, no averaging": fit_without_averaging,
-    "no l2": fix_settings(l2=0.0),
+    "no l2": patch_module(untwist_settings, RECIPE_GROWTH=replace(RECIPE_GROWTH, l2=0.0)),
     "alpha = 1 only": patch_module(search, MIXED_ALPHAS=(1.0,)),
     "depth 4 at alpha 1": patch_module(search, MIXED_DEPTHS=(4,)),
     "larger alphas at the best depth": patch_module(untwist_settings, MIXED_SHARES=(0.7,)),
-    "thresholds drawn in boosting too": fix_settings(extra_trees=True),
-    "as in the paper": fix_settings(alpha=2.0, step_size=8.0, n_estimators=1000, max_depth=3, init="zero"),
-    "alpha by Menon's estimate": fix_settings(alpha="menon"),
+    "thresholds drawn in boosting too": patch_module(
+        untwist_settings, RECIPE_GROWTH=replace(RECIPE_GROWTH, extra=True)
+    ),
+    "as in the paper": fit_as_in_the_paper,
+    "alpha by Menon's estimate": change_recipe(alphas=None, estimates_noise=False, mixes=False),
 }
 
 
@@ -102,7 +115,7 @@ def judge(task: tuple[str, str, int, str | None]) -> list[list[Any]]:
         p = model.predict_proba(data.X_test)[:, 1].clip(1e-6, 1 - 1e-6)
         accuracy = float(np.mean(model.predict(data.X_test) == data.y_test))
         loss = float(log_loss(data.y_test, p, labels=[0, 1]))
-        rows.append([name, twist, seed, variant, accuracy, loss, seconds, float(model.alpha_)])
+        rows.append([name, twist, seed, variant, accuracy, loss, seconds, model.model_.alpha])
     return rows
 
 

@@ -191,8 +191,8 @@ def judge(job: AuditJob, folder: str | None) -> list[AuditRow]:
             seconds = time.process_time() - start
             suspicion = np.empty(len(y))
             suspicion[audit.ranking] = -np.arange(len(y))  # Ties are broken as the audit does.
-            named = audit_labels(X, y, pred_probs=given, n_jobs=1).looks_in_sample
-            signs = {"named": int(named), "named_without_rows": int(audit.looks_in_sample)}
+            named = audit_labels(X, y, pred_probs=given, n_jobs=1).judge.looks_in_sample
+            signs = {"named": int(named), "named_without_rows": int(audit.judge.looks_in_sample)}
             rows.append(record(method, seconds, suspicion, flagged, share_said=audit.noise_rate[0], **signs))
         start = time.process_time()
         suspicion, flagged = judge_by_cleanlab(y, posterior)

@@ -64,7 +64,7 @@ def draw_clean_rows(columns: int, rows: int = 200_000) -> tuple[np.ndarray, np.n
 
 def train_untwist(path: Path, rounds: int, depth: int, threads: int) -> tuple[dict[str, float], Any]:
     """Train PILBoost on the file; give seconds and what predicts."""
-    from untwist import PILBoostClassifier
+    from untwist import Growth, PILBoostClassifier
     from untwist.batches import Batches
 
     start = time.perf_counter()
@@ -72,7 +72,9 @@ def train_untwist(path: Path, rounds: int, depth: int, threads: int) -> tuple[di
     table = Batches(path)
     labels = table.column(LABEL)
     read = time.perf_counter()
-    model = PILBoostClassifier(alpha=2.0, learning_rate=0.2, n_estimators=rounds, max_depth=depth, n_jobs=threads)
+    model = PILBoostClassifier(
+        learning_rate=0.2, n_estimators=rounds, max_depth=depth, growth=Growth(init="prior"), n_jobs=threads
+    )
     model.set_params(callbacks=[lambda _: times.append(time.perf_counter())])
     model.fit(table.drop(LABEL), labels)
     end = time.perf_counter()

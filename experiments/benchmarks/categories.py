@@ -22,7 +22,7 @@ from experiments.peers import PEERS, search
 from experiments.protocol import Split, make_rng, split
 from experiments.runner import record
 from experiments.tables import TextTable
-from untwist import PILBoostClassifier, UntwistClassifier, training_data
+from untwist import UntwistClassifier, training_data
 from untwist.data import tables
 
 COLUMNS = ["data", "twist", "seed", "method", "accuracy", "log_loss", "importance"]
@@ -98,7 +98,7 @@ def judge(task: tuple[str, str, int, int, str | None]) -> list[list[Any]]:
         posterior = np.asarray(model.predict_proba(data.X_test))[:, 1].clip(1e-6, 1 - 1e-6)
         accuracy = float(np.mean((posterior > 0.5) == data.y_test))
         importance = float("nan")
-        if NAMES in data.X and isinstance(model, PILBoostClassifier):
+        if NAMES in data.X and isinstance(model, UntwistClassifier):
             importance = float(model.feature_importances_[list(data.X).index(NAMES)])
         rows.append([name, twist, seed, method, accuracy, float(log_loss(data.y_test, posterior)), importance])
     return rows

@@ -213,7 +213,7 @@ def _judge(name: str, half: str, kind: str, most: int, seed: int, folder: str | 
         return [IssueRow(name, half, kind, kind, method, seed, len(y), nan, nan, nan, nan) for method in METHODS]
     audit = None
     if kind in (CLEAN, "failing group"):
-        audit = audit_labels(planted.X, planted.y, n_jobs=1, random_state=seed, seeks_sources=False)
+        audit = audit_labels(planted.X, planted.y, n_jobs=1, random_state=seed)
     rows = []
     for position, (method, ask) in enumerate(zip(METHODS, (ask_untwist, ask_datalab), strict=True)):
         flagged, seconds = ask(planted, audit)

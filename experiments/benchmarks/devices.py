@@ -20,7 +20,7 @@ import numpy as np
 import xgboost
 
 from experiments.results import Writer
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import Growth, PILBoostClassifier
 from untwist.boosting.engines.engine import EngineOptions, Rows, Task, TreeGrowth
 from untwist.boosting.engines.xgboost.booster import XGBoostBooster
 from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
@@ -100,7 +100,10 @@ def measure(rows: int) -> list[dict[str, object]]:
                     "overhead": round(ours / plain - 1, 3),
                 }
             )
-    engines: dict[str, dict[str, Any]] = {"compiled": {}, "cuda, whole fit": {"engine": "xgboost", "device": "cuda"}}
+    engines: dict[str, dict[str, Any]] = {
+        "compiled": {},
+        "cuda, whole fit": {"engine": "xgboost", "growth": Growth(device="cuda")},
+    }
     for name, engine in engines.items():
         seconds = time_best(partial(time_fit, X, y, engine))
         found.append({"rows": rows, "device": name, "alpha": 2.0, "fit_s": round(seconds, 2)})
@@ -112,13 +115,13 @@ CASES: dict[str, dict[str, Any]] = {
     "weights": {"weighted": True},
     "missing values": {"missing": True},
     "categories": {"categorical_features": [5]},
-    "subsample": {"subsample": 0.5},
+    "subsample": {"growth": {"subsample": 0.5}},
     "early stopping": {"early_stopping": True, "n_estimators": 100, "learning_rate": 0.5},
     "exact link": {"alpha": 4.0, "link": "exact"},
     "by leaves": {"max_leaf_nodes": 9, "max_depth": None},
-    "l2": {"l2": 5.0},
-    "approx": {"tree_method": "approx"},
-    "least share of a leaf": {"min_weight_fraction_leaf": 0.05},
+    "l2": {"growth": {"l2": 5.0}},
+    "approx": {"growth": {"tree_method": "approx"}},
+    "least share of a leaf": {"growth": {"min_weight_fraction_leaf": 0.05}},
     "monotone": {"monotonic_cst": [1, 0, 0, 0, 0, 0]},
 }
 
@@ -138,7 +141,11 @@ def compare_models(case: dict[str, Any]) -> str:
     if settings.pop("missing", False):
         X[rng.random(X.shape) < 0.05] = np.nan
     weight = rng.exponential(size=len(y)) if settings.pop("weighted", False) else None
-    cpu, gpu = (UntwistClassifier(device=device, **settings).fit(X, y, weight) for device in ("cpu", "cuda"))
+    growth = {"init": "prior"} | settings.pop("growth", {})
+    cpu, gpu = (
+        PILBoostClassifier(growth=Growth(device=device, **growth), **settings).fit(X, y, weight)
+        for device in ("cpu", "cuda")
+    )
     alike = np.array_equal(cpu.forest_.threshold, gpu.forest_.threshold)
     difference = np.abs(cpu.decision_function(X) - gpu.decision_function(X)).max()
     return f"scores differ by {difference:.1g}, thresholds are {'' if alike else 'not '}the same"

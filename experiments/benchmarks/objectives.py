@@ -158,7 +158,7 @@ LOSSES = {"its own log-loss": None, "alpha-loss, 2": 2.0, "alpha-loss, 4": 4.0}
 METHODS: dict[tuple[str, str], Callable[..., Any]] = {
     (library, loss): partial(fit, alpha=alpha) for library, fit in LIBRARIES.items() for loss, alpha in LOSSES.items()
 }
-METHODS["PILBoostClassifier", "as it comes"] = predict_by_untwist
+METHODS["UntwistClassifier", "as it comes"] = predict_by_untwist
 
 
 def judge(task: tuple[str, str, int, list[str]]) -> list[list[Any]]:
@@ -226,7 +226,7 @@ def make_table(rows: list[dict[str, Any]]) -> TextTable:
         "+ and -: more or less accurate than with the library's own log-loss (95 % interval of paired differences).\n"
         f"Of {len(marks)} means of the alpha-loss, {marks.count('+')} are more accurate, {marks.count('-')} less, and"
         f" {sum(lower)} have a lower log-loss.\n"
-        "PILBoostClassifier beside the most accurate of the others in each of {} columns: ahead {}, behind {}.".format(
+        "UntwistClassifier beside the most accurate of the others in each of {} columns: ahead {}, behind {}.".format(
             *count_leads(rows)
         )
     )
@@ -249,7 +249,7 @@ def main() -> None:
     if options.quick:
         DATA[:] = ["cancer", "xd6"]
         options.seeds = 2
-    libraries = ["PILBoostClassifier"]
+    libraries = ["UntwistClassifier"]
     for library in LIBRARIES:
         name = library.lower().removeprefix("py")
         if importlib.util.find_spec(name):

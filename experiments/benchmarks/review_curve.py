@@ -126,9 +126,7 @@ class Round(NamedTuple):
 
 def follow_ours(state: Reviewing, X_test: Any, seed: int, choose: Callable[[LabelAudit, Reviewing], Any]) -> Round:
     """Fit our classifier with the reviews so far, and order the rows that are left."""
-    audit = audit_labels(
-        state.X, state.given, reviewed=state.decide(), n_jobs=1, random_state=seed, seeks_sources=False
-    )
+    audit = audit_labels(state.X, state.given, reviewed=state.decide(), n_jobs=1, random_state=seed)
     assert audit.model is not None  # One was fitted.
     return Round(audit.model.predict_proba(X_test), choose(audit, state))
 

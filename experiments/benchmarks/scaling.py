@@ -13,13 +13,12 @@ import argparse
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from experiments.benchmarks.stamps import Stamps
 from experiments.results import Writer
-from untwist import UntwistClassifier
+from untwist import PILBoostClassifier
 from untwist.distributed import local
 
 COLUMNS = 20
@@ -52,9 +51,11 @@ def measure(n_workers: int, X: np.ndarray, y: np.ndarray) -> tuple[float, float]
     for rounds in (FEW, MANY):
         with tempfile.TemporaryDirectory() as folder:
             stamps = Stamps(f"{folder}/stamps")
-            settings: dict[str, Any] = {"n_estimators": rounds, "max_depth": DEPTH, "engine": "xgboost", "n_jobs": 1}
+            model = PILBoostClassifier(
+                n_estimators=rounds, max_depth=DEPTH, engine="xgboost", callbacks=[stamps], n_jobs=1
+            )
             before = count_loopback()
-            local.fit(UntwistClassifier(callbacks=[stamps], **settings), local.shards(n_workers, X, y))
+            local.fit(model, local.shards(n_workers, X, y))
             sent.append(count_loopback() - before)
             seconds = float(np.median(np.diff(np.loadtxt(stamps.path))))
     return seconds, (sent[1] - sent[0]) / (MANY - FEW)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from experiments.results import Writer
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import Growth, PILBoostClassifier, UntwistClassifier
 from untwist.twisters import ClassNoise
 
 #: A table is made by a kind, rows, columns and classes.
@@ -64,7 +64,7 @@ def make_xgboost() -> Any:
 
 METHODS: dict[str, Callable[[], Any]] = {
     "untwist": lambda: UntwistClassifier(random_state=0),
-    "untwist, alpha 2": lambda: PILBoostClassifier(alpha=2.0, n_estimators=100, max_depth=6, random_state=0),
+    "untwist, alpha 2": lambda: PILBoostClassifier(max_depth=6, growth=Growth(init="prior"), random_state=0),
     "LightGBM": make_lightgbm,
     "XGBoost": make_xgboost,
 }

@@ -125,7 +125,7 @@ class Untwist:
     def fit(self, lesson: Lesson) -> TrainedAlgorithm:
         """Learn the lesson."""
         model = UntwistClassifier(n_jobs=1, random_state=lesson.seed).fit(lesson.X, lesson.y)
-        return TrainedAlgorithm(model.predict, model.n_iter_, model.feature_importances_, model.alpha_)
+        return TrainedAlgorithm(model.predict, model.model_.n_rounds, model.feature_importances_, model.model_.alpha)
 
 
 @dataclass(frozen=True)

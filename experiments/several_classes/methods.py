@@ -142,7 +142,7 @@ def _judge_uncorrected(X: Any, y: Labels, X_test: Any, seed: int) -> Iterator[Ou
 
 
 def _judge_paper(X: Any, y: Labels, X_test: Any, seed: int) -> Iterator[Outcome]:
-    settings: dict[str, Any] = {"alpha": 2.0, "step_size": 8.0, "n_estimators": 1000, "max_depth": 3, "init": "zero"}
+    settings: dict[str, Any] = {"alpha": 2.0, "step_size": 8.0, "n_estimators": 1000, "max_depth": 3}
     model, seconds = time_fit(lambda: PILBoostClassifier(**settings, n_jobs=1, random_state=seed).fit(X, y))
     yield Outcome("pilboost-paper", model.predict_proba(X_test), model.predict(X_test), seconds=seconds)
 

@@ -171,8 +171,8 @@ def _answer(votes: Votes, job: Job) -> Iterator[Answer]:
     )
     first = np.unique(votes.item, return_index=True)[1]
     posterior = np.asarray(audit.truth)[first]
-    assert audit.by_source is not None
-    yield Answer(OURS, posterior.argmax(axis=1), posterior, audit.by_source.shares)
+    assert audit.context.by_source is not None
+    yield Answer(OURS, posterior.argmax(axis=1), posterior, audit.context.by_source.shares)
     yield _answer_by_votes_alone(votes, n_classes)
     counts = np.zeros((n_items, n_classes))
     np.add.at(counts, (votes.item, votes.label), 1.0)

@@ -1,6 +1,6 @@
 """Does untwisting hurt where labels are clean, and what does it win where they are not? Data sets x twists x splits.
 
-The default is compared with noise_rates=None, which is the same model without the correction of its posteriors, so that
+The default is compared with noise=None, which is the same model without the correction of its posteriors, so that
 one fit gives both. Of two classes it also gives what other priors of the decision would have made of it: their curve
 is what clean sets lose and what noisy ones win. Rows of an earlier version of the estimate say how much of its gain is
 kept.
@@ -32,8 +32,9 @@ from experiments.results import read
 from experiments.several_classes.sets import LEAST_ROWS
 from experiments.tables import TextTable
 from experiments.trust.parts import Job, Part, write_mean, write_number, write_share
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import UntwistClassifier
 from untwist.arguments import Array
+from untwist.model import FittedModel
 from untwist.noise.rates import estimate_rates
 
 __all__ = ["CLEAN", "CleanRow", "predict_both", "predict_by_prior"]
@@ -97,7 +98,7 @@ class CleanRow:
 
     @property
     def lost(self) -> float:
-        """How much worse the default's log-loss is, relative to that of noise_rates=None."""
+        """How much worse the default's log-loss is, relative to that of noise=None."""
         return self.default_loss / self.none_loss - 1.0
 
 
@@ -125,12 +126,12 @@ def list_jobs(quick: bool, folder: str | None) -> list[Job]:
     ]
 
 
-def predict_both(model: PILBoostClassifier, X: Any) -> tuple[Any, Any]:
-    """Predict posteriors without and with the correction for noise: as noise_rates=None would, and as it comes.
+def predict_both(model: UntwistClassifier, X: Any) -> tuple[Any, Any]:
+    """Predict posteriors without and with the correction for noise: as noise=None would, and as it comes.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier
         A model that was fitted with its defaults.
     X : table
         The rows.
@@ -144,12 +145,12 @@ def predict_both(model: PILBoostClassifier, X: Any) -> tuple[Any, Any]:
     return plain.posterior.clean(plain.posterior.decision(scores)), model.predict_proba(X)
 
 
-def predict_by_prior(model: PILBoostClassifier, X: Any, prior_of_no_noise: float) -> Array:
+def predict_by_prior(model: UntwistClassifier, X: Any, prior_of_no_noise: float) -> Array:
     """Predict posteriors of two classes as they would be with another prior probability that no label is wrong.
 
     Parameters
     ----------
-    model : PILBoostClassifier
+    model : UntwistClassifier
         A model of two classes that was fitted with its defaults.
     X : table
         The rows.
@@ -160,7 +161,7 @@ def predict_by_prior(model: PILBoostClassifier, X: Any, prior_of_no_noise: float
     -------
     array of shape (n_rows, 2)
     """
-    fitted = model.model_
+    fitted: FittedModel = model.model_
     unseen = fitted.out_of_fold
     assert unseen is not None
     parts = unseen.parts
@@ -234,7 +235,7 @@ def _tabulate_curve(rows: list[CleanRow], halves: dict[Any, str]) -> TextTable:
             won = [write_mean(cell, 4) for cell in cells]
             lines.append([f"{half}, {prior} %", f"{default / none - 1.0:+.2%}", f"{worst:+.1%}", *won])
     header = ["half, prior of no noise", "clean, mean", "clean, worst", "won: by class", "won: symmetric", "won: real"]
-    note = "Two classes: what log-loss clean sets lose, relative to noise_rates=None, and how much noisy ones win."
+    note = "Two classes: what log-loss clean sets lose, relative to noise=None, and how much noisy ones win."
     return TextTable("the curve of the decision", note, header, lines)
 
 
@@ -249,7 +250,7 @@ def _tabulate_clean(rows: list[CleanRow], halves: dict[Any, str]) -> TextTable:
         lines.append([data, *cell, f"{accuracy:+.4f}", found])
     lines.sort(key=lambda line: -float(line[5].rstrip("%")))
     header = ["data", "half", "rows", "None", "default", "worse by", "accuracy", "found"]
-    note = "Clean labels: log-loss of noise_rates=None and of the default, the mean over splits; the worst set first."
+    note = "Clean labels: log-loss of noise=None and of the default, the mean over splits; the worst set first."
     return TextTable("clean sets", note, header, lines)
 
 
@@ -283,9 +284,7 @@ def _tabulate_bars(rows: list[CleanRow], halves: dict[Any, str]) -> TextTable:
             kept = gained / once
             words = f"{kept:.0%} of {once / len(class_noise):.4f}"
             lines.append([half, "gain kept", words, f"{PROMISED_GAIN:.0%}", _judge(kept >= PROMISED_GAIN)])
-    note = (
-        "Log-loss against noise_rates=None; the gain under noise by class is set against that of the estimate before."
-    )
+    note = "Log-loss against noise=None; the gain under noise by class is set against that of the estimate before."
     return TextTable("hard or noisy: what was promised", note, ["half", "what", "measured", "promised", ""], lines)
 
 

@@ -92,7 +92,7 @@ def judge(job: Job, folder: str | None) -> list[SharpRow]:  # noqa: ARG001
     neg, pos = (int(rate) / 100 for rate in rates.split("-"))
     rng = make_rng("sharp labels", *job)
     labels = flip(truth, np.array([[1.0 - neg, neg], [pos, 1.0 - pos]]), rng)
-    audit = audit_labels(X, labels, n_jobs=1, random_state=seed, seeks_sources=False)
+    audit = audit_labels(X, labels, n_jobs=1, random_state=seed)
     source = rng.integers(SOURCES, size=n_rows)
     by_source = audit_labels(y=labels, pred_probs=audit.posterior, source=source)
     of_paper = menon(X, labels, random_state=seed)
@@ -112,8 +112,8 @@ def judge(job: Job, folder: str | None) -> list[SharpRow]:  # noqa: ARG001
         )
 
     return [
-        write("audit", [(low, high) for _, low, high in audit.list_class_shares()], audit.noise.found),
-        write("audit by source", [one[1:] for one in by_source.list_class_shares()], by_source.noise.found),
+        write("audit", [(low, high) for _, low, high in audit.verdict.share_by_class], audit.noise.found),
+        write("audit by source", [one[1:] for one in by_source.verdict.share_by_class], by_source.noise.found),
         write("menon", [of_paper.interval_neg, of_paper.interval_pos], of_paper.found),
     ]
 

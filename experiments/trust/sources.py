@@ -99,7 +99,7 @@ def judge(job: Job, folder: str | None) -> list[SourcesRow]:  # noqa: ARG001
     names = np.array([f"branch {index}" for index in range(len(rates))])
     audit = audit_labels(X, labels, source=names[source], n_jobs=1, random_state=seed)
     without = audit_labels(X, labels, n_jobs=1, random_state=seed)
-    noise = audit.by_source
+    noise = audit.context.by_source
     assert noise is not None
     sizes = np.bincount(source)
     shares = np.array([wrong[source == index].mean() for index in range(len(sizes))])

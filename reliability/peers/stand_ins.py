@@ -14,7 +14,7 @@ from sklearn import ensemble, linear_model, naive_bayes, neighbors, neural_netwo
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import Growth, PILBoostClassifier
 
 #: Settings that mean the same in both places.
 SHARED = (
@@ -25,12 +25,9 @@ SHARED = (
     "max_depth",
     "max_leaf_nodes",
     "min_samples_leaf",
-    "min_weight_fraction_leaf",
     "monotonic_cst",
     "n_estimators",
     "random_state",
-    "subsample",
-    "validation_fraction",
     "verbose",
     "warm_start",
 )
@@ -72,7 +69,7 @@ class StandIn(ClassifierMixin, BaseEstimator):
         if boosting is not None:
             return getattr(boosting, name)
         if callable(getattr(PILBoostClassifier, name, None)):
-            return getattr(UntwistClassifier(), name)
+            return getattr(PILBoostClassifier(), name)
         if isinstance(getattr(PILBoostClassifier, name, None), property):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
         raise AttributeError(name)
@@ -81,7 +78,7 @@ class StandIn(ClassifierMixin, BaseEstimator):
         return "boosting_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
-        return UntwistClassifier().__sklearn_tags__()
+        return PILBoostClassifier().__sklearn_tags__()
 
 
 def make_stand_in(peer: type) -> type:
@@ -103,11 +100,13 @@ def make_stand_in(peer: type) -> type:
 
 def share(settings: dict[str, Any]) -> dict[str, Any]:
     """What means the same in both places, with the log-loss that other libraries boost."""
-    ours = {"alpha": 1.0, "n_jobs": 1} | {name: settings[name] for name in SHARED if name in settings}
-    for name in ("interaction_cst", "validation_fraction"):
-        if ours.get(name) is None:
-            ours.pop(name, None)
-    return ours
+    return {"alpha": 1.0, "n_jobs": 1} | {name: settings[name] for name in SHARED if name in settings}
+
+
+def share_growth(settings: dict[str, Any], **ours: Any) -> Growth:
+    """How trees grow, as far as it means the same in both places; rounds begin at the base rate in other libraries."""
+    shared = {name: settings[name] for name in ("min_weight_fraction_leaf", "subsample") if name in settings}
+    return Growth(init="prior", **shared, **ours)
 
 
 def translate_histogram_boosting(settings: dict[str, Any]) -> dict[str, Any]:
@@ -115,10 +114,8 @@ def translate_histogram_boosting(settings: dict[str, Any]) -> dict[str, Any]:
     ours = share(settings)
     ours["learning_rate"] = 2.0 * settings["learning_rate"]  # Scores here are half of the log-odds.
     ours["n_estimators"] = settings["max_iter"]
-    ours["l2"] = settings["l2_regularization"]
-    ours["max_features"] = settings["max_features"]
-    ours["early_stopping"] = settings["early_stopping"] is True
-    ours["n_iter_no_change"] = settings["n_iter_no_change"]
+    ours["growth"] = share_growth(settings, l2=settings["l2_regularization"], max_features=settings["max_features"])
+    ours["early_stopping"] = settings["early_stopping"] is True and settings["n_iter_no_change"]
     if isinstance(settings["categorical_features"], str):  # It is "from_dtype".
         ours["categorical_features"] = "auto"
     return ours
@@ -128,9 +125,8 @@ def translate_gradient_boosting(settings: dict[str, Any]) -> dict[str, Any]:
     """GradientBoostingClassifier's."""
     ours = share(settings)
     ours["learning_rate"] = 2.0 * settings["learning_rate"]
-    ours["early_stopping"] = settings["n_iter_no_change"] is not None
-    ours["n_iter_no_change"] = settings["n_iter_no_change"] or 10
-    ours["max_features"] = find_share(settings["max_features"])
+    ours["early_stopping"] = settings["n_iter_no_change"] or False
+    ours["growth"] = share_growth(settings, max_features=find_share(settings["max_features"]))
     return ours
 
 
@@ -138,21 +134,23 @@ def translate_forest(settings: dict[str, Any]) -> dict[str, Any]:
     """RandomForestClassifier's and ExtraTreesClassifier's: as many trees, boosted."""
     ours = share(settings)
     ours["learning_rate"] = 0.5
-    ours["max_features"] = find_share(settings["max_features"])
     ours["max_depth"] = settings["max_depth"] or 6
-    ours["extra_trees"] = settings["bootstrap"] is False
+    drawn = {"max_features": find_share(settings["max_features"]), "extra_trees": settings["bootstrap"] is False}
+    ours["growth"] = share_growth(settings, **drawn)
     return ours
 
 
 def translate_adaptive_boosting(settings: dict[str, Any]) -> dict[str, Any]:
     """AdaBoostClassifier's: its stumps."""
-    return share(settings) | {"max_depth": 1, "learning_rate": settings["learning_rate"]}
+    learning_rate = settings["learning_rate"]
+    return share(settings) | {"max_depth": 1, "learning_rate": learning_rate, "growth": share_growth(settings)}
 
 
 def translate_roughly(settings: dict[str, Any]) -> dict[str, Any]:
     """Those of any other classifier: few rounds, where tests are about something else."""
     kept = {name: settings[name] for name in ("class_weight", "random_state") if name in settings}
-    return {"alpha": 1.0, "n_jobs": 1, "n_estimators": 10, "max_depth": 3, "learning_rate": 0.5} | kept
+    few = {"alpha": 1.0, "n_jobs": 1, "n_estimators": 10, "max_depth": 3, "learning_rate": 0.5}
+    return few | kept | {"growth": share_growth(settings)}
 
 
 def find_share(max_features: Any) -> Any:

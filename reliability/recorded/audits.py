@@ -27,6 +27,8 @@ from reliability.recorded.tables import (
 )
 from untwist import Growth, PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels
+from untwist.audit.explaining import explain_rows
+from untwist.audit.hidden_sources import allow_for
 
 #: Rounds begin at the base rate.
 FROM_PRIOR = Growth(init="prior")
@@ -40,7 +42,7 @@ def two_classes() -> Outputs:
     """A model that the audit fits."""
     X, y, _ = draw_two()
     audit = audit_labels(X, y)
-    return describe_audit(audit) | {"alpha of rows": pick(audit.alpha_star)}
+    return describe_audit(audit) | {"alpha of rows": pick(audit.sources.alpha_star)}
 
 
 @case
@@ -161,8 +163,8 @@ def sources() -> Outputs:
     """Who gave each label, and how good each source is."""
     (X, y, _), source = draw_sourced()
     audit = audit_labels(X, y, source=source)
-    rated = [[one.share_wrong, one.low, one.high] for one in audit.list_sources()]
-    return describe_audit(audit) | {"rated sources": rated, "alpha of rows": pick(audit.alpha_star)}
+    rated = [[one.share_wrong, one.low, one.high] for one in audit.sources.rate()]
+    return describe_audit(audit) | {"rated sources": rated, "alpha of rows": pick(audit.sources.alpha_star)}
 
 
 @case
@@ -177,8 +179,8 @@ def sources_and_items() -> Outputs:
     """Several labels of each thing, and where they disagree."""
     (X, y, _), source, item = draw_votes()
     audit = audit_labels(X, y, source=source, item=item)
-    disagreements = [[one.share, one.expected] for one in audit.list_disagreements()]
-    items = [one.probability for one in audit.list_items()]
+    disagreements = [[one.share, one.expected] for one in audit.sources.find_disagreements()]
+    items = [one.probability for one in audit.sources.judge_items()]
     return describe_audit(audit) | {"disagreements": disagreements, "items": pick(items)}
 
 
@@ -237,7 +239,8 @@ def hidden_source() -> Outputs:
     """A column that looks like a source, and the slices of the table."""
     X, y, _ = draw_branches()
     audit = audit_labels(X, y)
-    found = audit.hidden_source
+    found = audit.hidden_sources()[0]
+    audit = allow_for(audit, found)
     return describe_audit(audit) | {
         "column": [found.position, found.rows],
         "shares": [found.share_there, found.share_elsewhere, found.share_as_feature, found.share_as_source],
@@ -250,7 +253,8 @@ def hidden_source() -> Outputs:
 def slices() -> Outputs:
     """Where wrong labels concentrate."""
     X, y, _ = draw_branches()
-    found = audit_labels(X, y).slices(false_discovery_rate=0.5)
+    audit = audit_labels(X, y)
+    found = allow_for(audit, audit.hidden_sources()[0]).slices(false_discovery_rate=0.5)
     return {"slices": [[one.rows, one.share_wrong, one.low, one.high, one.p_value] for one in found]}
 
 
@@ -259,7 +263,7 @@ def reasons() -> Outputs:
     """Why labels are doubted."""
     X, y, _ = draw_mixed_columns()
     audit = audit_labels(X, y)
-    explanations = audit.explanations(audit.ranking[:10])
+    explanations = explain_rows(audit, audit.ranking[:10])
     return {"reasons": [reason.effect for one in explanations for reason in one.reasons]}
 
 

@@ -85,17 +85,17 @@ def describe_audit(audit: Any) -> Outputs:
         "corrected": pick(encode(audit.classes, audit.corrected())),
         "share": audit.noise_rate,
         "share by label": list(audit.rate_by_label.values()),
-        "share by class": audit.list_class_shares(),
-        "highest share": audit.highest_share,
+        "share by class": audit.verdict.share_by_class,
+        "highest share": audit.verdict.highest_share,
         "matrix": audit.matrix,
         "suspects": suspects,
         "wrong suspects": [audit.expect_wrong(suspects), *audit.bound_wrong(suspects)],
         "suspects by discovery rate": audit.suspects(false_discovery_rate=0.2),
         "suspects for the model": audit.suspects(budget=FEW, aim="model"),
         "ranking": audit.ranking[:FEW],
-        "rows per case": audit.rows_per_case,
+        "rows per case": audit.context.rows_per_case,
         **describe_noise(audit.noise),
     }
-    if audit.by_source is not None:
-        outputs |= describe_sources(audit.by_source)
+    if audit.context.by_source is not None:
+        outputs |= describe_sources(audit.context.by_source)
     return outputs

@@ -27,7 +27,6 @@ __all__ = ["UntwistClassifier"]
 
 #: The settings that an estimator of one's own does not have.
 OF_THE_RECIPE = (
-    "class_weight",
     "categorical_features",
     "monotonic_cst",
     "interaction_cst",
@@ -74,8 +73,8 @@ class UntwistClassifier(ModelPredictions):
         What judges and predicts. None is the recipe of untwist: boosted and randomised trees (see Notes). Or any
         classifier of scikit-learn's kind: a forest, CatBoost, a Pipeline, a network. Clones of it are fitted by folds,
         and their mean posterior is corrected by the noise. One within `FrozenEstimator`, fitted to other rows before,
-        is not fitted again. The settings from `class_weight` to `callbacks` are for the recipe: give an estimator its
-        own.
+        is not fitted again. The settings from `categorical_features` to `callbacks` are for the recipe: give an
+        estimator its own.
     noise : "auto", None, (float, float) or array-like of shape (n_classes, n_classes), default "auto"
         "auto" estimates the noise. None believes every label. If you know it, give the share of the first class that
         bears the label of the second, and the share of the second that bears that of the first; or the transition
@@ -87,7 +86,8 @@ class UntwistClassifier(ModelPredictions):
         judged twice, and rows that none judges are not judged: NaN in `oof_proba_`, and no part of the noise. Where
         folds do not train on all that they do not judge, the model itself is trained once more on all rows.
     class_weight : dict, "balanced" or None, default None
-        Multiplies the sample weights of each class.
+        Multiplies the sample weights of each class. Around an estimator it multiplies the probabilities of each class,
+        and the estimator is trained without.
     categorical_features : "auto", None, or the columns as indices, names or a mask, default "auto"
         Columns that hold categories. "auto" means those of a category or text type. Of more than 12 categories folds
         tell whether a number for each, by its labels, or sets of up to 254 do better (docs/categories.md).
@@ -290,9 +290,7 @@ class UntwistClassifier(ModelPredictions):
 
     # ---- what was learned ----
 
-    choice_ = expose(
-        lambda model: require(getattr(model, "choice", None), "an estimator was given: nothing was chosen")
-    )
+    choice_ = expose(lambda model: require(getattr(model, "choice", None), NO_CHOICE))
     oof_proba_ = expose(lambda model: require(model.out_of_fold_posterior(), NO_OUT_OF_FOLD))
     sources_ = expose(_find_sources)
 

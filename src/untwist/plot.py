@@ -12,13 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array, check_count
-from untwist.audit.findings import (
-    average_learning_curves,
-    count_finds,
-    expect_finds,
-    measure_reliability,
-    trace_clean_posterior,
-)
+from untwist.audit.calibration import measure_reliability, trace_clean_posterior
+from untwist.audit.context import find_positions
+from untwist.audit.explaining import require_model
+from untwist.audit.findings import average_learning_curves, count_finds, expect_finds
 from untwist.audit.labels import LabelAudit
 from untwist.model import FittedModel
 from untwist.noise.estimate import NoiseEstimate, RateWeights
@@ -53,7 +50,7 @@ def plot_learning_curves(model: Any, metric: str = "log_loss", ax: Axes | None =
 
     Parameters
     ----------
-    model : UntwistClassifier, PILBoostClassifier, FittedModel or LabelAudit
+    model : UntwistClassifier, UntwistClassifier, FittedModel or LabelAudit
         A fit that had rows set aside: settings chosen from the data, validation rows or early stopping.
     metric : "log_loss" or "error", default "log_loss"
         What is shown of them, by their labels as given; the mean over classes where each has rounds of its own.
@@ -70,7 +67,7 @@ def plot_learning_curves(model: Any, metric: str = "log_loss", ax: Axes | None =
     curve = average_learning_curves(fitted)[metric == "error"]
     if not len(curve):
         raise ValueError(
-            "model has no learning curves: leave alpha, n_estimators or max_depth open, or fit with X_val and y_val"
+            "model has no learning curves: take UntwistClassifier, or fit PILBoostClassifier with X_val and y_val"
         )
     ax = _open(ax)
     ax.plot(np.arange(1, len(curve) + 1), curve, color=BLUE, label="rows set aside")
@@ -91,7 +88,7 @@ def plot_noise_posterior(model: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    model : UntwistClassifier, PILBoostClassifier, FittedModel or LabelAudit
+    model : UntwistClassifier, UntwistClassifier, FittedModel or LabelAudit
         A fit that estimated the noise.
     ax : Axes or None
         Where to draw; None for a new figure.
@@ -141,7 +138,7 @@ def plot_transition_matrix(model: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    model : UntwistClassifier, PILBoostClassifier, FittedModel or LabelAudit
+    model : UntwistClassifier, UntwistClassifier, FittedModel or LabelAudit
         A fit that estimated the noise; of an audit the matrix is that of all sources together.
     ax : Axes or None
         Where to draw; None for a new figure.
@@ -213,10 +210,10 @@ def plot_importances(model: Any, kind: str = "paper", most: int = 15, ax: Axes |
 
     Parameters
     ----------
-    model : UntwistClassifier, PILBoostClassifier, FittedModel or LabelAudit
+    model : UntwistClassifier, UntwistClassifier, FittedModel or LabelAudit
         A fitted model.
     kind : "paper", "gain" or "splits", default "paper"
-        As in `PILBoostClassifier.importances`.
+        As in `UntwistClassifier.importances`.
     most : int, default 15
         Columns to show, at most: those with the largest shares.
     ax : Axes or None
@@ -269,7 +266,7 @@ def plot_review_yield(
         most = max(2 * len(audit.suspects()), LEAST_REVIEWED) if review is None else len(review[0])
     points = np.array(expect_finds(audit, check_count("most", most, low=1)))
     ax = _open(ax)
-    word = "expected" if audit.knows_share else "at most"
+    word = "expected" if audit.verdict.knows_share else "at most"
     ax.plot(*points.T, color=BLUE, label=f"{word}, the most suspect rows first")
     highest = float(points[:, 1].max())
     if review is not None:
@@ -292,7 +289,7 @@ def plot_review_yield(
 def _list_review(audit: LabelAudit, decisions: Any) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return the rows that were reviewed, the most suspect first, and whether the label of each was changed."""
     reviewed = np.asarray(decisions.reviewed, dtype=bool)
-    rows = audit.find_positions(np.asarray(decisions.rows)[reviewed])
+    rows = find_positions(np.asarray(decisions.rows)[reviewed], len(audit.given))
     if not len(rows):
         raise ValueError("decisions must have rows that were reviewed, and all were skipped")
     given, labels = (np.asarray(one)[reviewed].astype(str) for one in (decisions.given, decisions.labels))
@@ -315,7 +312,7 @@ def _open(ax: Axes | None) -> Axes:
 
 
 def _find_fitted(model: Any) -> FittedModel:
-    return model.fitted if isinstance(model, LabelAudit) else find_model(model)
+    return require_model(model, "what was fitted comes").model_ if isinstance(model, LabelAudit) else find_model(model)
 
 
 def _require_audit(audit: Any) -> None:
@@ -335,7 +332,7 @@ def _find_noise(model: Any) -> NoiseEstimate:
 def _look_up_noise(model: Any) -> tuple[NoiseEstimate | None, str]:
     """Return what was estimated, and why it cannot be relied on; no words where it can."""
     if isinstance(model, LabelAudit):
-        return model.noise, "" if model.tells_how_many else model.describe_noise()
+        return model.noise, "" if model.verdict.tells_how_many else model.verdict.noise
     fitted = find_model(model)
     return fitted.estimate, fitted.unreliable_words
 

@@ -1,10 +1,9 @@
 """Decisions applied to the labels of an audit."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
+from helpers.small_audits import change
 from untwist.audit import Decisions, write_decisions
 
 
@@ -39,6 +38,6 @@ def test_decisions_about_other_data_are_refused(three):
 
 
 def test_where_rows_are_one_item_only_the_row_decided_on_changes(three):
-    audit = replace(three, item=np.zeros(len(three.given), dtype=int))
+    audit = change(three, item=np.zeros(len(three.given), dtype=int))
     changed = audit.apply(decide(audit, [3], [(audit.given[3] + 1) % 3]))
     assert np.flatnonzero(changed != audit.given).tolist() == [3]

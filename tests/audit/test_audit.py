@@ -9,11 +9,10 @@ import pytest
 from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import average_precision_score
 
-from helpers.quick import QuickClassifier
+from helpers.quick import QuickClassifier, make_classifier
 from untwist import UntwistClassifier
 from untwist.audit import LabelAudit, audit_labels
-from untwist.noise.rates import estimate_rates
-from untwist.noise.two_classes import TwoClassNoise
+from untwist.audit.explaining import explain_rows
 from untwist.twisters import ClassConditionalNoise, ClassNoise, InstanceNoise
 
 TWISTERS = [ClassNoise(0.2), ClassNoise(0.35), ClassConditionalNoise(rate_neg=0.1, rate_pos=0.3)]
@@ -170,7 +169,7 @@ def bound_wrong_slowly(audit, rows):
         low += audit.wrong[row]
         high += max(audit.wrong[row], 1.0 if max(by_class.values()) > own else 1.0 - own)
     if not audit.noise.found and set(audit.weight.tolist()) == {1.0}:
-        high = min(high, math.ceil(audit.highest_share * len(audit.given)))
+        high = min(high, math.ceil(audit.verdict.highest_share * len(audit.given)))
     return low if audit.noise.found else 0.0, max(low, high)
 
 
@@ -258,7 +257,7 @@ def test_text_labels_of_a_table_with_categories_and_gaps(shopped):
     assert set(audit.predicted) == {"leaves", "stays"}
     assert average_precision_score(wrong, audit.wrong) > 0.8
     assert list(audit.rate_by_label) == ["leaves", "stays"]
-    pd.testing.assert_frame_equal(audit.X, table)  # The table is left alone.
+    pd.testing.assert_frame_equal(audit.table.X, table)  # The table is left alone.
 
 
 def test_the_frame_has_the_columns_of_cleanlab_under_the_index_of_the_table(shopped):
@@ -318,7 +317,7 @@ def test_effects_are_what_the_model_says_when_one_value_is_made_usual():
 
 def test_effects_of_several_classes_are_told_from_the_predicted_one(three):
     audit, _ = three
-    fitted, n_told = audit.fitted, 0
+    fitted, n_told = audit.model.model_, 0
 
     def measure(values, label, predicted):
         encoded = fitted.encoder.schema.put_numbers(values[None])
@@ -326,13 +325,13 @@ def test_effects_of_several_classes_are_told_from_the_predicted_one(three):
         others = [k for k in range(len(posterior)) if k != label] if predicted == label else [predicted]
         return np.log(posterior[label]) - np.log(max(posterior[k] for k in others))
 
-    for found in audit.explanations([*audit.ranking[:3], *audit.ranking[-3:]], n_reasons=9):
+    for found in explain_rows(audit, [*audit.ranking[:3], *audit.ranking[-3:]], n_reasons=9):
         label, predicted = np.searchsorted(audit.classes, [found.given, found.predicted])
-        here = audit.numbers[found.row]
+        here = audit.table.numbers[found.row]
         effects = []
         for column in range(len(here)):
             changed = here.copy()
-            changed[column] = np.median(audit.numbers[audit.given == found.given, column])
+            changed[column] = np.median(audit.table.numbers[audit.given == found.given, column])
             effects.append(measure(changed, label, predicted) - measure(here, label, predicted))
         strongest = sorted((i for i in range(len(here)) if effects[i] > 0.005), key=lambda i: -effects[i])
         assert [one.column for one in found.reasons] == strongest
@@ -344,8 +343,7 @@ def test_effects_of_several_classes_are_told_from_the_predicted_one(three):
 @pytest.mark.parametrize("name", ["shopped", "three"])
 def test_similar_rows_are_those_that_share_most_leaves(name, request):
     audit, _ = request.getfixturevalue(name)
-    fitted = audit.fitted
-    leaves = fitted.leaves(fitted.encoder.encode(audit.X, audit.model)).reshape(len(audit.given), -1)
+    leaves = audit.model.apply(audit.table.X).reshape(len(audit.given), -1)
     for row in [0, *audit.ranking[:2]]:
         shared = [int(sum(leaves[i] == leaves[row])) for i in range(len(leaves))]
         others = sorted((i for i in range(len(leaves)) if i != row), key=lambda i: (-shared[i], i))[:20]
@@ -369,17 +367,17 @@ def test_rows_that_are_not_there_are_named(shopped, row, message):
 def test_many_rows_are_explained_at_once(name, request):
     audit, _ = request.getfixturevalue(name)
     rows = audit.ranking[:300]
-    found = audit.explanations(rows, n_reasons=2)
+    found = explain_rows(audit, rows, n_reasons=2)
     for place in (0, 1, 249, 250, 299):
         assert found[place] == audit.explain(rows[place], n_reasons=2)
-    assert audit.explanations([]) == []
+    assert explain_rows(audit, []) == []
     with pytest.raises(ValueError, match="rows must be indices"):
-        audit.explanations([0, len(audit.given)])
+        explain_rows(audit, [0, len(audit.given)])
 
 
 def test_the_rest_is_explained_without_similar_rows(shopped):
     audit, _ = shopped
-    first, second = audit.explanations(audit.ranking[:2], n_compared=1)
+    first, second = explain_rows(audit, audit.ranking[:2], n_compared=1)
     assert first == audit.explain(audit.ranking[0])
     assert (second.n_similar, second.similar) == (0, ())
     assert second.reasons == audit.explain(audit.ranking[1]).reasons
@@ -440,7 +438,7 @@ def test_the_audit_and_the_model_it_uses_agree_on_the_noise():
 def test_a_model_without_an_estimate_of_its_own_is_audited_by_its_posteriors(settings):
     X, y = draw_easy_rows(400)
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
-    model = QuickClassifier(noise=None, random_state=0, **settings).fit(X, noisy)
+    model = make_classifier(noise=None, random_state=0, **settings).fit(X, noisy)
     noise = audit_labels(X, noisy, model).noise
     assert isinstance(noise, TwoClassNoise)
     expected = estimate_rates(model.oof_proba_[:, 1], noisy)
@@ -472,8 +470,8 @@ def test_weight_2_is_a_repeated_row():
     X, y = draw_easy_rows(400)
     _, noisy, _ = ClassConditionalNoise(rate_neg=0.1, rate_pos=0.3).twist(X, y, 0)
     weight = 1 + 3 * noisy
-    weighted = audit_labels(X, noisy, sample_weight=weight, seeks_sources=False)
-    copies = audit_labels(np.repeat(X, weight, axis=0), np.repeat(noisy, weight), seeks_sources=False)
+    weighted = audit_labels(X, noisy, sample_weight=weight)
+    copies = audit_labels(np.repeat(X, weight, axis=0), np.repeat(noisy, weight))
     assert weighted.noise_rate == pytest.approx(copies.noise_rate, abs=0.02)
 
 

@@ -10,6 +10,7 @@ from pyarrow import parquet
 
 from helpers.quick import QuickClassifier
 from untwist.audit import audit_labels, find_data_issues
+from untwist.audit.explaining import explain_rows
 from untwist.batches import Batches
 from untwist.data import batches
 from untwist.files import dumps, loads
@@ -73,25 +74,25 @@ def place(request, both, monkeypatch):
         monkeypatch.setattr(batches, "MOST_CELLS_IN_MEMORY", 100)
         make = tempfile.TemporaryFile
         monkeypatch.setattr(tempfile, "TemporaryFile", lambda: made.append(make()) or made[-1])
-    vars(both[0]).pop("numbers", None)
+    vars(both[0].table).pop("numbers", None)
     yield request.param
-    vars(both[0]).pop("numbers", None)
+    vars(both[0].table).pop("numbers", None)
     assert len(made) == (request.param == "in a file")
     assert all(file.closed for file in made)
 
 
 def test_numbers_are_those_of_the_table_in_memory(both, place):
     in_files, in_memory = both
-    np.testing.assert_array_equal(in_files.numbers, in_memory.numbers)
-    assert isinstance(in_files.numbers.base, np.memmap) == (place == "in a file")
+    np.testing.assert_array_equal(in_files.table.numbers, in_memory.table.numbers)
+    assert isinstance(in_files.table.numbers.base, np.memmap) == (place == "in a file")
 
 
 @pytest.mark.usefixtures("place")
 def test_reasons_slices_issues_and_the_page_are_the_same(both):
     in_files, in_memory = both
     suspects = in_memory.ranking[:5]
-    assert [str(one) for one in in_files.explanations(suspects)] == [
-        str(one) for one in in_memory.explanations(suspects)
+    assert [str(one) for one in explain_rows(in_files, suspects)] == [
+        str(one) for one in explain_rows(in_memory, suspects)
     ]
     assert str(in_files.explain(int(suspects[0]))) == str(in_memory.explain(int(suspects[0])))
     assert in_files.slices(false_discovery_rate=0.5) == in_memory.slices(false_discovery_rate=0.5)
@@ -126,5 +127,5 @@ def test_a_page_shows_data_frames_of_pandas(both):
 
 def test_a_model_from_a_file_cannot_be_audited(both):
     in_memory = both[1]
-    with pytest.raises(ValueError, match="A file keeps no posteriors of folds, so that a loaded one has none"):
-        audit_labels(in_memory.X, in_memory.given, loads(dumps(in_memory.model)))
+    with pytest.raises(ValueError, match="A file keeps no posteriors of folds, so that a loaded one is none"):
+        audit_labels(in_memory.table.X, in_memory.given, loads(dumps(in_memory.model)))

@@ -1,17 +1,16 @@
 """Other boosters beside an audit: on the same folds, on rows that they have not seen."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from helpers.report_fixtures import read_text
-from helpers.small_audits import make_audit
-from helpers.unseen import make_unseen
+from helpers.small_audits import change, make_audit
 from untwist import UntwistClassifier
 from untwist.audit import audit_labels, comparison
 from untwist.audit.comparison import FEW_ROWS, STOPPING_SHARE
+from untwist.audit.context import AuditedTable
 from untwist.audit.peers import LEARNING_RATE, ROUNDS
 from untwist.data.batches import Batches
 from untwist.data.encoding import TableEncoder
@@ -59,7 +58,7 @@ def test_peers_of_many_classes_with_weights(three):
     pytest.importorskip("xgboost")
     rare = three.given.copy()
     rare[:2] = 7  # too few for every fold
-    for audit in (three, audit_labels(three.X, rare, sample_weight=1 + np.arange(600) % 2)):
+    for audit in (three, audit_labels(three.table.X, rare, sample_weight=1 + np.arange(600) % 2)):
         for one in compare(audit).values():
             assert one.agreement_with_given > 0.6
             assert np.isfinite(one.log_loss)
@@ -84,7 +83,7 @@ def test_peers_get_the_folds_of_the_audit(monkeypatch, engine):
 
     monkeypatch.setattr(comparison, "PEERS", {"recorder": ("numpy", Recorder)})
     compare(audit)
-    assert judged == [row.tobytes() for row in X[audit.fitted.out_of_fold.parts.rows]]
+    assert judged == [row.tobytes() for row in X[audit.model.model_.out_of_fold.rows]]
 
 
 def test_peers_that_are_not_installed_are_left_out(monkeypatch, shop):
@@ -95,7 +94,7 @@ def test_peers_that_are_not_installed_are_left_out(monkeypatch, shop):
 @pytest.mark.parametrize("fits", [True, False])
 def test_rows_that_memory_does_not_hold_are_not_compared(monkeypatch, fits):
     batches = object.__new__(Batches)
-    audit = SimpleNamespace(X=batches, posterior=np.zeros((1, 2)), clean=np.zeros((1, 2)))
+    audit = SimpleNamespace(table=AuditedTable(batches), posterior=np.zeros((1, 2)), clean=np.zeros((1, 2)))
     monkeypatch.setattr(Batches, "__repr__", lambda self: "Batches of a year")
     monkeypatch.setattr(comparison, "fit_memory", lambda rows: fits if rows is batches else None)
     monkeypatch.setattr(comparison, "_find_folds", lambda _: "folds")
@@ -122,7 +121,7 @@ def test_a_method_is_measured_on_the_rows_that_count():
         assert getattr(found, name) == pytest.approx(np.average(agree, weights=audit.weight))
     losses = [-np.log(min(max(posterior[row, labels[row]], 1 / 62), 61 / 62)) for row in range(60)]
     assert found.log_loss == pytest.approx(np.average(losses, weights=audit.weight))
-    judged = replace(audit, judged=np.arange(60) % 3 > 0)
+    judged = change(audit, judged=np.arange(60) % 3 > 0)
     losses = [-np.log(min(max(posterior[row, labels[row]], 1 / 42), 41 / 42)) for row in range(60)]
     assert comparison._measure(judged, posterior, predicted).log_loss == pytest.approx(
         np.average(losses, weights=audit.weight)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from untwist.noise.matrix import find_interval
 
 from helpers.quick import QuickClassifier
 from helpers.report_fixtures import read_text
@@ -11,9 +12,9 @@ from helpers.small_audits import make_matrices, make_pairs
 from helpers.tickets import TICKETS, judge_by, make_components, make_tickets, measure_matrix, spread_noise
 from untwist.audit import audit_labels
 from untwist.audit.confusions import expect_labels, find_confusions
+from untwist.audit.correcting import find_likely_wrong
 from untwist.audit.judging import move_interval
-from untwist.noise.estimate import RatesEstimate, describe_range
-from untwist.noise.several_classes import SeveralClassesNoise, find_interval
+from untwist.noise.estimate import describe_range
 from untwist.report import report
 
 
@@ -90,7 +91,7 @@ def test_suspects_are_those_of_the_noise_and_only_likely_ones_are_corrected(tick
     suspects = audit.suspects()
     np.testing.assert_array_equal(np.sort(suspects), np.flatnonzero(audit.noise.choose_suspects(audit.wrong)))
     assert (np.diff(audit.wrong[suspects]) <= 0).all()
-    likely = audit.find_likely_wrong(suspects)
+    likely = find_likely_wrong(audit, suspects)
     assert set(likely) == {row for row in suspects if audit.wrong[row] > 0.5}
     expected = audit.given.copy()
     expected[likely] = audit.predicted[likely]
@@ -203,7 +204,7 @@ def test_two_classes_have_a_matrix_and_confusions_too(shop):
     assert (one.share, one.low, one.high) == (noise.rate_neg, *noise.interval_neg)
     assert one.rows == pytest.approx(shop.wrong[shop.given == "stays"].sum())
     assert found["stays", "leaves"].rows == pytest.approx(shop.wrong[shop.given == "leaves"].sum())
-    assert shop.list_class_shares()[1] == (noise.rate_pos, *noise.interval_pos)
+    assert shop.verdict.share_by_class[1] == (noise.rate_pos, *noise.interval_pos)
 
 
 def test_the_noisiest_of_many_labels_are_printed(tickets):
@@ -227,13 +228,13 @@ def test_the_noisiest_of_many_labels_are_printed(tickets):
 def test_no_table_excludes_every_wrong_label(tickets, clean):
     audit, _ = tickets
     silent = replace(audit, noise=replace(audit.noise, found=False, uneven_limit=0.07), noise_rate=(0.0, 0.0, 0.0))
-    assert silent.highest_share == 0.07
+    assert silent.verdict.highest_share == 0.07
     certain = replace(silent, noise=replace(silent.noise, uneven_limit=0.0))
-    assert (1 - certain.highest_share) ** 1500 == pytest.approx(0.05)
+    assert (1 - certain.verdict.highest_share) ** 1500 == pytest.approx(0.05)
     few = replace(certain, weight=np.r_[np.ones(20), np.zeros(1480)])
-    assert (1 - few.highest_share) ** 20 == pytest.approx(0.05)
-    assert replace(silent, noise_rate=(0.1, 0.0, 0.2)).highest_share == 0.2
-    assert clean.highest_share >= max(clean.noise_rate[2], 3 / 569 * 0.99)
+    assert (1 - few.verdict.highest_share) ** 20 == pytest.approx(0.05)
+    assert replace(silent, noise_rate=(0.1, 0.0, 0.2)).verdict.highest_share == 0.2
+    assert clean.verdict.highest_share >= max(clean.noise_rate[2], 3 / 569 * 0.99)
 
 
 def test_no_words_exclude_every_rate():
@@ -287,16 +288,18 @@ def test_reasons_are_about_the_given_and_the_predicted_class(tickets):
     given, predicted = audit.classes.tolist().index("bug"), audit.classes.tolist().index("billing")
 
     def measure(table):
-        twisted = audit.fitted.posterior.twisted(audit.fitted.scores(audit.fitted.encoder.encode(table, audit.model)))
+        twisted = audit.model.model_.posterior.twisted(
+            audit.model.model_.scores(audit.model.model_.encoder.encode(table, audit.model))
+        )
         return np.log(twisted[0, given] / twisted[0, predicted])
 
     assert found.reasons
     for reason in found.reasons:
-        changed = audit.X.iloc[[row]].copy()
-        column = audit.X[reason.column]
+        changed = audit.table.X.iloc[[row]].copy()
+        column = audit.table.X[reason.column]
         of_label = column[audit.given == "bug"]
         changed[reason.column] = of_label.mode()[0] if reason.column == "team" else of_label.median()
-        assert reason.effect == pytest.approx(measure(changed) - measure(audit.X.iloc[[row]]), abs=1e-9)
+        assert reason.effect == pytest.approx(measure(changed) - measure(audit.table.X.iloc[[row]]), abs=1e-9)
 
 
 def test_a_row_that_looks_like_its_label_is_compared_with_the_next_class(tickets):

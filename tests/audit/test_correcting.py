@@ -1,13 +1,12 @@
 """When labels of several classes are not replaced unless somebody has looked at them."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_friedman1
 
-from helpers.small_audits import make_audit
+from helpers.small_audits import change, make_audit
 from untwist.audit import audit_labels
 from untwist.audit.correcting import find_order, lie_along_order
 
@@ -24,7 +23,7 @@ def cut_into_levels(n_levels, moved=0.0, by=3, seed=0):
 
 
 def audit_rows(X, y):
-    return audit_labels(X, y, n_jobs=1, seeks_sources=False)
+    return audit_labels(X, y, n_jobs=1)
 
 
 # ---- small classes ----
@@ -47,16 +46,16 @@ def test_labels_of_small_separable_classes_stay():
 def test_what_a_small_class_is():
     audit = make_audit(3, n=300)
     labels = np.repeat(np.arange(3), [50, 125, 125])
-    audit = replace(audit, given=audit.classes[labels])
-    assert audit.why_not_corrected == ""
+    audit = change(audit, given=audit.classes[labels])
+    assert audit.verdict.why_not_corrected == ""
     one_less = labels.copy()
     one_less[0] = 2
-    small = replace(audit, given=audit.classes[one_less])
-    assert small.why_not_corrected.startswith("a class has under 50 rows")
+    small = change(audit, given=audit.classes[one_less])
+    assert small.verdict.why_not_corrected.startswith("a class has under 50 rows")
     # A row of weight 0 is an absent one.
     weight = np.ones(300)
     weight[0] = 0.0
-    assert replace(audit, weight=weight).why_not_corrected.startswith("a class has under 50 rows")
+    assert change(audit, weight=weight).verdict.why_not_corrected.startswith("a class has under 50 rows")
 
 
 def test_two_classes_are_corrected_however_few_their_rows():
@@ -80,7 +79,7 @@ def test_levels_of_a_number_are_not_corrected(n_levels, moved):
     np.testing.assert_array_equal(labels, y)
     if not audit.noise.found:
         return
-    assert "between neighbours in the order of the classes" in audit.why_not_corrected
+    assert "between neighbours in the order of the classes" in audit.verdict.why_not_corrected
     forced = audit.corrected(force=True)
     assert np.count_nonzero((forced != y) & (y == truth)) > 50  # Right labels would have been replaced.
 
@@ -91,8 +90,8 @@ def test_an_order_is_no_matter_where_confusions_do_not_follow_it():
     is_wrong = rng.random(len(truth)) < 0.15
     for wrong in ((truth + rng.integers(1, 10, len(truth))) % 10, (truth + 1) % 10):
         audit = audit_rows(X, np.where(is_wrong, wrong, truth))
-        assert audit.order.tolist() == list(range(10))
-        assert audit.why_not_corrected == ""
+        assert audit.context.order.tolist() == list(range(10))
+        assert audit.verdict.why_not_corrected == ""
         assert np.mean(audit.corrected() == truth) > np.mean(audit.given == truth) + 0.1
 
 
@@ -120,11 +119,11 @@ def test_the_order_of_categories_is_that_of_the_audit():
     X, y, _ = cut_into_levels(6)
     names = np.array(["awful", "bad", "fair", "good", "great", "ace"])
     labels = pd.Series(pd.Categorical(names[y], names, ordered=True))
-    audit = audit_labels(X, labels, n_jobs=1, seeks_sources=False)
-    assert audit.classes[np.argsort(audit.order)].tolist() == names.tolist()
+    audit = audit_labels(X, labels, n_jobs=1)
+    assert audit.classes[np.argsort(audit.context.order)].tolist() == names.tolist()
     by_posterior = audit_labels(X, labels, pred_probs=audit.posterior)
-    assert by_posterior.order.tolist() == audit.order.tolist()
-    assert audit_labels(X, np.asarray(labels), pred_probs=audit.posterior).order is None
+    assert by_posterior.context.order.tolist() == audit.context.order.tolist()
+    assert audit_labels(X, np.asarray(labels), pred_probs=audit.posterior).context.order is None
 
 
 def test_by_chance_neighbours_are_confused_too():
@@ -152,7 +151,7 @@ def test_labels_decided_on_are_changed_in_any_case():
     predicted[:5] = audit.classes[decided]
     wrong = audit.wrong.copy()
     wrong[:5] = 1.0
-    audit = replace(audit, reviewed=reviewed, predicted=predicted, wrong=wrong, before_review=audit.given)
+    audit = change(audit, reviewed=reviewed, predicted=predicted, wrong=wrong, before_review=audit.given)
     with pytest.warns(UserWarning, match="no label is replaced"):
         labels = audit.corrected()
     np.testing.assert_array_equal(labels[:5], predicted[:5])

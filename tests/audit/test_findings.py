@@ -1,6 +1,5 @@
 """The numbers that a report shows are those of the audit."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,15 +7,15 @@ import pytest
 from scipy.stats import binomtest
 
 from helpers.report_fixtures import make_customers
-from helpers.small_audits import make_audit, make_audit_by_source
-from untwist import UntwistClassifier
-from untwist.audit import audit_labels, findings
+from helpers.small_audits import change, make_audit, make_audit_by_source
+from untwist import PILBoostClassifier
+from untwist.audit import audit_labels, calibration, findings
 from untwist.audit.comparison import Peer
 from untwist.audit.confusions import Confusion
 from untwist.audit.labels import LabelAudit
+from untwist.automatic.search import Search
 from untwist.data.encoding import TableEncoder
-from untwist.losses import AlphaLoss
-from untwist.theory.several_classes import SoftmaxLink
+from untwist.report import report
 
 
 def test_an_audit_can_be_compared_and_hashed(shop, three):
@@ -27,14 +26,14 @@ def test_an_audit_can_be_compared_and_hashed(shop, three):
 
 def test_wilson_is_that_of_scipy():
     for k, n in ((0, 7), (3, 10), (50, 50), (400, 1000)):
-        share, low, high = findings.bound_share(k / n, n)
+        share, low, high = calibration.bound_share(k / n, n)
         expected = binomtest(k, n).proportion_ci(method="wilson")
         assert (share, low, high) == pytest.approx((k / n, expected.low, expected.high), abs=1e-9)
 
 
 def test_reliability_counts_every_row_once(shop, three):
     for audit in (shop, three):
-        bins = findings.measure_reliability(audit)
+        bins = calibration.measure_reliability(audit)
         assert [said for said, _ in bins] == sorted(said for said, _ in bins)
         said = audit.posterior[:, 1] if audit is shop else audit.posterior.max(axis=1)
         bears = audit.given == (audit.classes[1] if audit is shop else audit.classes[audit.posterior.argmax(axis=1)])
@@ -43,26 +42,26 @@ def test_reliability_counts_every_row_once(shop, three):
         assert np.mean([share for _, (share, _, _) in bins]) == pytest.approx(bears.mean(), abs=0.01)
         first = np.argsort(said, kind="stable")[: len(said) // n_bins]
         assert bins[0][1][0] == pytest.approx(bears[first].mean(), abs=1e-12)
-        assert bins[0][1] == findings.bound_share(bears[first].mean(), len(first))
-        assert sum(findings.measure_spread(audit)) == pytest.approx(1)
+        assert bins[0][1] == calibration.bound_share(bears[first].mean(), len(first))
+        assert sum(calibration.measure_spread(audit)) == pytest.approx(1)
 
 
 def test_weights_count_but_unequal_ones_tell_less():
-    assert findings.count_effective_rows(np.full(600, 2.0)) == 600
-    assert findings.count_effective_rows(np.array([1.0, 0.0, 0.0])) == 1
+    assert calibration.count_effective_rows(np.full(600, 2.0)) == 600
+    assert calibration.count_effective_rows(np.array([1.0, 0.0, 0.0])) == 1
     table, labels, _ = make_customers(600)
     weight = 1.0 + np.arange(600) % 3
-    audit = audit_labels(table, labels, sample_weight=weight, seeks_sources=False)
-    bins = findings.measure_reliability(audit)
+    audit = audit_labels(table, labels, sample_weight=weight)
+    bins = calibration.measure_reliability(audit)
     mean = np.average(labels == "stays", weights=weight)
     assert np.mean([share for _, (share, _, _) in bins]) == pytest.approx(mean, abs=0.01)  # bins of about equal weight
 
 
 def test_the_clean_curve_is_that_of_the_noise(shop, three):
-    for x, y in findings.trace_clean_posterior(shop)[1:-1]:
-        assert y == pytest.approx(float(shop.noise.clean([[1 - x, x]])[0, 1]), rel=1e-9)
-    curve = findings.trace_clean_posterior(three)
-    assert [x for x, _ in curve] == [said for said, _ in findings.measure_reliability(three)]
+    for x, y in calibration.trace_clean_posterior(shop)[1:-1]:
+        assert y == pytest.approx(float(shop.noise.clean(np.log(x / (1 - x)))), rel=1e-9)
+    curve = calibration.trace_clean_posterior(three)
+    assert [x for x, _ in curve] == [said for said, _ in calibration.measure_reliability(three)]
     likeliest = three.posterior.argmax(axis=1)
     clean = three.noise.clean(three.posterior)[np.arange(600), likeliest]
     assert np.mean([y for _, y in curve]) == pytest.approx(clean.mean(), abs=0.01)  # Groups are of about equal weight.
@@ -70,7 +69,7 @@ def test_the_clean_curve_is_that_of_the_noise(shop, three):
 
 def test_the_learning_curve_is_that_of_the_best_candidate(shop, three):
     for audit in (shop, three):
-        losses, errors = findings.average_learning_curves(audit.fitted)
+        losses, errors = findings.average_learning_curves(audit.model.model_)
         best = audit.model.choice_.best
         assert losses[best.n_rounds - 1] == pytest.approx(best.loss)
         assert errors[best.n_rounds - 1] == pytest.approx(best.error)
@@ -89,52 +88,12 @@ def test_expected_finds_add_up(shop):
     assert len(points) <= 120
 
 
-def test_trees_that_learn_the_same_labels_again_are_the_same(shop, three):
-    for audit in (shop, three):
-        again = findings.train_again(audit, audit.given)
-        np.testing.assert_array_equal(again.importances("gain"), audit.model.importances("gain"))
-        np.testing.assert_array_equal(again.scores(audit.numbers), audit.fitted.scores(audit.numbers))
-
-
-@pytest.mark.parametrize(
-    "settings", [{"cv": 3}, {"interaction_cst": "no_interactions"}, {"class_weight": "balanced", "noise": None}]
-)
-def test_they_are_so_with_other_settings_too(settings):
-    table, labels, _ = make_customers(400)
-    model = UntwistClassifier(random_state=3, **settings).fit(table, labels)
-    again = findings.train_again(audit_labels(table, labels, model, seeks_sources=False), labels)
-    np.testing.assert_array_equal(again.importances("gain"), model.importances("gain"))
-
-
-def test_columns_that_explained_wrong_labels_lose(shop):
-    before, after = findings.compare_importances(shop, shop.suspects())
-    np.testing.assert_array_equal(before, shop.model.importances("gain"))
-    assert after.sum() == pytest.approx(1)
-    useless = [list(shop.X).index(name) for name in ("monthly fee", "plan")]
-    assert (after[useless] < before[useless]).all()
-    assert findings.compare_importances(shop, np.zeros(0, dtype=int))[1] is None
-
-
-def test_of_many_rows_some_show_what_corrections_change(shop, monkeypatch):
-    _, of_all = findings.compare_importances(shop, shop.suspects())
-    monkeypatch.setattr(findings, "MOST_TRAINED_AGAIN", len(shop.given) - 1)
-    _, of_some = findings.compare_importances(shop, shop.suspects())
-    assert not np.array_equal(of_some, of_all)
-    np.testing.assert_allclose(of_some, of_all, atol=0.05)
-
-
-def test_nothing_is_compared_where_a_class_would_vanish():
-    audit = audit_labels(np.arange(40.0)[:, None], np.where(np.arange(40) == 20, "rare", "usual"))
-    assert audit.predicted[20] == "usual"
-    assert findings.compare_importances(audit, np.array([20]))[1] is None
-
-
 # ---- a few rows that nothing is fitted for ----
 
 
 def follow_label_slowly(audit):
     """By row the posterior that is shown, and whether the row bears that label."""
-    labels = audit.given if audit.before_review is None else audit.before_review
+    labels = audit.given if audit.context.before_review is None else audit.context.before_review
     if len(audit.classes) == 2:
         return [(p[1], label == audit.classes[1]) for p, label in zip(audit.posterior, labels, strict=True)]
     best = audit.posterior.argmax(axis=1)
@@ -146,24 +105,24 @@ def follow_label_slowly(audit):
 def test_groups_bins_and_the_clean_curve_are_weighed_row_by_row(n_classes, is_reviewed):
     audit = make_audit(n_classes, n=80, weight=np.arange(80) % 4 * 0.5)
     if is_reviewed:
-        audit = replace(audit, before_review=audit.given[::-1])
+        audit = change(audit, before_review=audit.given[::-1])
     followed, weight = follow_label_slowly(audit), audit.weight
     rows = sorted((row for row in range(80) if weight[row] > 0), key=lambda row: (followed[row][0], weight[row]))
     groups, before = {}, 0.0
     for row in rows:  # 60 rows that count make two groups of 25 or more.
         groups.setdefault(int(2 * (before + weight[row] / 2) / sum(weight)), []).append(row)
         before += weight[row]
-    found = findings.measure_reliability(audit)
+    found = calibration.measure_reliability(audit)
     assert len(found) == len(groups) == 2
     for (mean, share), here in zip(found, groups.values(), strict=True):
         assert mean == pytest.approx(np.average([followed[row][0] for row in here], weights=weight[here]))
         borne = np.average([followed[row][1] for row in here], weights=weight[here])
-        assert share == pytest.approx(findings.bound_share(borne, sum(weight[here]) ** 2 / sum(weight[here] ** 2)))
+        assert share == pytest.approx(calibration.bound_share(borne, sum(weight[here]) ** 2 / sum(weight[here] ** 2)))
     bins = [0.0] * 25
     for (p, _), mass in zip(followed, weight, strict=True):
         bins[min(int(p * 25), 24)] += mass / sum(weight)
-    assert findings.measure_spread(audit) == pytest.approx(bins)
-    curve = findings.trace_clean_posterior(audit)
+    assert calibration.measure_spread(audit) == pytest.approx(bins)
+    curve = calibration.trace_clean_posterior(audit)
     if n_classes == 2:
         assert [x for x, _ in curve] == pytest.approx([one / 100 for one in range(101)])
         ends = np.clip([x for x, _ in curve], 1e-4, 1 - 1e-4)
@@ -180,14 +139,15 @@ def test_groups_bins_and_the_clean_curve_are_weighed_row_by_row(n_classes, is_re
 def test_posteriors_at_the_ends_are_in_the_first_and_the_last_bin():
     audit = make_audit(n=8)
     audit.posterior[:, 1] = [0.0, 0.039, 0.04, 0.5, 0.96, 0.9601, 0.999, 1.0]
-    spread = findings.measure_spread(audit)
+    spread = calibration.measure_spread(audit)
     assert [spread[place] * 8 for place in (0, 1, 12, 24)] == [2, 1, 1, 4]
+    assert calibration.measure_spread(audit, n_bins=2) == [3 / 8, 5 / 8]
 
 
 @pytest.mark.parametrize(("n", "n_groups"), [(8, 1), (49, 1), (50, 2), (299, 11), (300, 12), (400, 12)])
 def test_groups_have_25_rows_and_are_no_more_than_12(n, n_groups):
     audit = make_audit(n=n)
-    groups = findings._group_rows(audit, audit.posterior[:, 1])
+    groups = calibration._group_rows(audit, audit.posterior[:, 1])
     assert len(groups) == n_groups
     assert sorted(np.concatenate(groups)) == list(range(n))
     assert max(map(len, groups)) - min(map(len, groups)) <= 1
@@ -247,13 +207,13 @@ def test_all_that_is_shown_of_posteriors_of_others():
     corrected = audit.corrected(suspects)
     assert shown.n_rows_corrected.tolist() == [sum(corrected == name) for name in audit.classes]
     assert [one.row for one in shown.explanations] == suspects.tolist()
-    assert shown.peers["other"].agreement_with_given == findings.bound_share(0.7, 80)
-    assert shown.peers["other"].agreement_with_corrected == findings.bound_share(0.8, 80)
+    assert shown.peers["other"].agreement_with_given == calibration.bound_share(0.7, 80)
+    assert shown.peers["other"].agreement_with_corrected == calibration.bound_share(0.8, 80)
     assert shown.peers["other"].log_loss == 0.5
     assert shown.expected_finds[-1][0] == max(50, 2 * len(suspects))
     assert not shown.is_uneven
-    assert replace(shown, slices=["one"]).is_uneven
-    assert replace(shown, audit=replace(audit, hidden_source="one")).is_uneven
+    assert change(shown, slices=["one"]).is_uneven
+    assert change(shown, audit=change(audit, hidden_source=SimpleNamespace())).is_uneven
     asked = findings.collect_findings(audit, suspects=[int(audit.ranking[5]), int(audit.ranking[2])], issues=["one"])
     assert asked.suspects.tolist() == audit.ranking[[2, 5]].tolist()
     assert asked.asked_for
@@ -268,13 +228,13 @@ def test_all_that_is_shown_of_posteriors_of_others():
 
 def test_disagreements_are_shown_where_items_have_several_labels():
     audit = make_audit_by_source()
-    assert findings.collect_findings(audit).disagreements == audit.list_disagreements() != []
+    assert findings.collect_findings(audit).disagreements == audit.sources.find_disagreements() != []
     some, few = (
-        replace(audit, item=np.maximum(np.arange(60), last)) for last in (5, 4)
+        change(audit, item=np.maximum(np.arange(60), last)) for last in (5, 4)
     )  # Six rows of an item, or five.
-    assert findings.collect_findings(some).disagreements == some.list_disagreements()
+    assert findings.collect_findings(some).disagreements == some.sources.find_disagreements()
     assert findings.collect_findings(few).disagreements == []
-    assert findings.collect_findings(audit).sources == audit.list_sources()
+    assert findings.collect_findings(audit).sources == audit.sources.rate()
 
 
 def test_many_suspects_are_explained_and_compared_as_far_as_there_is_time(monkeypatch):
@@ -292,7 +252,7 @@ def make_trained(**changes):
     schema = TableEncoder(3).schema
     model = SimpleNamespace(
         choice="choice",
-        encoder=SimpleNamespace(schema=replace(schema, categories={1: ("x", "y")})),
+        encoder=SimpleNamespace(schema=change(schema, categories={1: ("x", "y")})),
         n_rounds=17,
         untwists=False,
         link=None,
@@ -324,43 +284,7 @@ def test_learning_curves_are_the_mean_over_classes():
     assert losses.size == errors.size == 0
 
 
-def test_importances_are_compared_where_labels_that_count_change(monkeypatch):
-    audit, _ = make_trained()
-    trained = []
-    again = SimpleNamespace(importances=lambda kind: f"{kind} again")
-    monkeypatch.setattr(findings, "train_again", lambda audit, labels: trained.append(labels) or again)
-    suspects = audit.suspects()
-    assert findings.compare_importances(audit, suspects) == ("gain", "gain again")
-    assert trained[0].tolist() == audit.corrected(suspects).tolist()
-    assert findings.compare_importances(audit, suspects[:0]) == ("gain", None)
-    likely = [row for row in range(60) if audit.wrong[row] <= 0.5]
-    assert findings.compare_importances(audit, np.array(likely)) == ("gain", None)
-    weight = np.where(np.isin(np.arange(60), suspects), 0.0, 1.0)
-    assert findings.compare_importances(replace(audit, weight=weight), suspects) == ("gain", None)
-    vanished = replace(audit, predicted=np.full(60, "a"), wrong=np.where(audit.given == "b", 0.9, 0.1))
-    assert findings.compare_importances(vanished, np.arange(60)) == ("gain", None)
-    assert len(trained) == 1
-
-
-def test_all_rows_are_trained_again_or_some_of_many(monkeypatch):
-    groups, judged = np.arange(60) // 2, np.arange(60) % 3 > 0
-    audit, _ = make_trained(groups=groups, judged=judged, weight=judged.astype(float))
-    audit.numbers[:, 1] = np.arange(60)
-    asked = []
-    monkeypatch.setattr(findings, "train_chosen_candidate", lambda *given: asked.append(given))
-    monkeypatch.setattr(findings, "train_on_numbers", lambda *given, **options: asked.append((*given, options)))
-    monkeypatch.setattr(findings, "MOST_TRAINED_AGAIN", 60)
-    findings.train_again(audit, audit.predicted)
-    assert asked[0][:4] == (audit.model, audit.X, audit.predicted, "weights")
-    assert asked[0][4].groups is groups
-    monkeypatch.setattr(findings, "MOST_TRAINED_AGAIN", 30)
-    findings.train_again(audit, audit.predicted)
-    model, numbers, labels, weight, sources, options = asked[1]
-    rows = options["rows"]
-    assert (model, len(rows)) == (audit.model, 30)
-    assert judged[rows].all()
-    assert numbers[:, 1].tolist() == rows.tolist()
-    assert labels.tolist() == audit.predicted[rows].tolist()
-    assert weight.tolist() == [1.0] * 30
-    assert sources.groups.tolist() == groups[rows].tolist()
-    assert (sources.source, sources.item) == (None, None)
+def test_nothing_is_fitted_for_what_a_page_shows(shop, monkeypatch):
+    monkeypatch.setattr(PILBoostClassifier, "fit", lambda *_, **__: pytest.fail("fitted"))
+    monkeypatch.setattr(Search, "run", lambda _: pytest.fail("searched"))
+    assert "Labels to review" in report(change(shop), title="customers")

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,8 +15,10 @@ from sklearn.pipeline import make_pipeline
 from helpers.command_line import untwist
 from helpers.grouped_rows import draw_patients
 from helpers.noisy_rows import make_noisy_rows
-from helpers.quick import QuickClassifier
+from helpers.small_audits import change
+from tests.helpers.quick import QuickClassifier
 from untwist.audit import audit_labels
+from untwist.audit.explaining import explain_rows
 from untwist.audit.findings import count_finds
 from untwist.audit.judging import doubt_judgement, judge_alike
 from untwist.audit.slices import Excess, find_p_values
@@ -44,15 +45,15 @@ def grouped(patients):
 @pytest.fixture(scope="module")
 def fooled(patients):
     X, y, _, _ = patients
-    with pytest.warns(UserWarning, match="have near twins in other folds"):
+    with pytest.warns(UserWarning, match="have near-duplicates in other folds"):
         return audit_labels(X, y)
 
 
 @pytest.fixture(scope="module")
 def half_fooled():
-    """An audit that finds noise among rows with near twins in other folds."""
+    """An audit that finds noise among rows with near-duplicates in other folds."""
     X, y, _, _ = draw_patients(800, 2, 160)
-    with pytest.warns(UserWarning, match="have near twins in other folds"):
+    with pytest.warns(UserWarning, match="have near-duplicates in other folds"):
         return audit_labels(X, y)
 
 
@@ -87,21 +88,21 @@ def test_many_patients_tell_for_certain():
 
 def test_patients_count_and_not_their_rows(patients, grouped):
     X, y, patient, _ = patients
-    assert grouped.rows_per_case == pytest.approx(30, rel=0.05)
+    assert grouped.context.rows_per_case == pytest.approx(30, rel=0.05)
     assert "rows of 60 groups are judged by models that have not seen their group" in str(grouped)
     assert "they count for about 60" in str(grouped)
     one_each = audit_labels(X[::30], y[::30])
     width = [audit.noise_rate[2] - audit.noise_rate[1] for audit in (grouped, one_each)]
     assert width[0] == pytest.approx(width[1], abs=0.15)
-    assert grouped.highest_share > 0.2
-    assert grouped.groups.tolist() == patient.tolist()
+    assert grouped.verdict.highest_share > 0.2
+    assert grouped.context.groups.tolist() == patient.tolist()
 
 
 def test_similar_rows_are_of_other_groups():
     X, y, patient, _ = draw_patients(40, 10, 8)
     names = [None if row % 50 == 0 else f"p{one}" for row, one in enumerate(patient)]
     model = QuickClassifier(n_estimators=10, random_state=0).fit(X, y, groups=names)
-    for one in audit_labels(X, y, model, groups=names).explanations(np.arange(0, 400, 5)):
+    for one in explain_rows(audit_labels(X, y, model, groups=names), np.arange(0, 400, 5)):
         assert one.n_similar == 20
         assert one.row not in one.similar
         assert names[one.row] is None or names[one.row] not in [names[other] for other in one.similar]
@@ -118,8 +119,11 @@ def test_a_fitted_model_knows_its_groups(patients):
     X, y, patient, _ = (one[:360] for one in patients)
     model = QuickClassifier(n_estimators=10, max_depth=2, random_state=0).fit(X, y, groups=patient)
     audit = audit_labels(X, y, model)
-    assert audit.groups.tolist() == patient.tolist()
-    assert audit_labels(X, y, model, groups=[f"p{one}" for one in patient]).rows_per_case == audit.rows_per_case
+    assert audit.context.groups.tolist() == patient.tolist()
+    assert (
+        audit_labels(X, y, model, groups=[f"p{one}" for one in patient]).context.rows_per_case
+        == audit.context.rows_per_case
+    )
     with pytest.raises(ValueError, match="groups must be those of the rows that the model was fitted to"):
         audit_labels(X, y, model, groups=patient // 2)
     with pytest.raises(ValueError, match="cv belongs to the fit of the model"):
@@ -135,10 +139,10 @@ def test_other_models_have_not_seen_the_group_that_they_judge(patients):
     audit = audit_labels(X, y, forest, groups=patient)
     first = audit.suspects(budget=12 * 30)
     assert np.isin(patient[first], wrong).mean() > 0.6
-    assert audit.rows_per_case > 20
+    assert audit.context.rows_per_case > 20
     posterior = cross_val_predict(forest, X, y, groups=patient, cv=GroupKFold(5), method="predict_proba")
     given = audit_labels(y=y, pred_probs=posterior, groups=patient)
-    assert given.rows_per_case > 20
+    assert given.context.rows_per_case > 20
     assert given.noise_rate[2] > 0.2
     with pytest.raises(ValueError, match="cv must be None with pred_probs"):
         audit_labels(y=y, pred_probs=posterior, cv=5)
@@ -152,8 +156,8 @@ def test_texts_have_groups_and_folds_too():
     texts = [f"{word} author{who} n{rng.integers(99)}" for word, who in zip(words, author, strict=True)]
     model = make_pipeline(CountVectorizer(), LogisticRegression())
     audit = audit_labels(texts, y, model, groups=author)
-    assert audit.groups.tolist() == author.tolist()
-    judged = audit_labels(texts, y, model, cv=TimeSeriesSplit(2)).judged
+    assert audit.context.groups.tolist() == author.tolist()
+    judged = audit_labels(texts, y, model, cv=TimeSeriesSplit(2)).context.judged
     assert judged.tolist() == [False] * 60 + [True] * 120
     order = np.argsort(y, kind="stable")
     with pytest.raises(ValueError, match="cv, fold 0, trains on no row of class 1"):
@@ -178,12 +182,12 @@ def test_no_source_is_accused_of_what_a_few_groups_share():
     for seed in range(5):
         y, posterior, group, source = draw_mislabelled_groups(seed)
         audit = audit_labels(y=y, pred_probs=posterior, groups=group, source=source)
-        accused += audit.by_source.stands_out.sum()
+        accused += audit.context.by_source.stands_out.sum()
         _, low, high = audit.noise_rate
         assert low <= 0.12 <= high
-        assert audit.by_source.counts.sum() == 1200
+        assert audit.context.by_source.counts.sum() == 1200
         for label, (_, _, most) in audit.rate_by_label.items():
-            assert most >= 1.0 - 0.05 ** (audit.rows_per_case / (y == label).sum())
+            assert most >= 1.0 - 0.05 ** (audit.context.rows_per_case / (y == label).sum())
     assert accused == 0
 
 
@@ -195,8 +199,8 @@ def test_a_bad_source_of_many_groups_is_still_named():
     wrong = (rng.random(400) < 0.4)[group] & (source == 2)
     y = ((rng.random(1200) < of_second) ^ wrong).astype(int)
     audit = audit_labels(y=y, pred_probs=0.1 + 0.8 * of_second, groups=group, source=source)
-    assert audit.rows_per_case > 1.5
-    assert audit.by_source.stands_out.tolist() == [False, False, True, False]
+    assert audit.context.rows_per_case > 1.5
+    assert audit.context.by_source.stands_out.tolist() == [False, False, True, False]
 
 
 def test_a_fit_counts_groups_where_it_tells_sources_apart(patients, monkeypatch):
@@ -210,7 +214,7 @@ def test_a_fit_counts_groups_where_it_tells_sources_apart(patients, monkeypatch)
     monkeypatch.setattr(noise_of_folds, "estimate_by_source", estimate)
     model = QuickClassifier(n_estimators=10, max_depth=2, random_state=0)
     model.fit(X, y, groups=patient, source=patient % 3)
-    assert told[-1] == audit_labels(X, y, model).rows_per_case > 20
+    assert told[-1] == audit_labels(X, y, model).context.rows_per_case > 20
 
 
 # ---- rows that are not judged ----
@@ -221,8 +225,8 @@ def test_rows_that_no_fold_judges_have_no_part_in_what_is_said(model):
     X, y = make_noisy_rows(400)
     audit = audit_labels(X, y, model, cv=TimeSeriesSplit(3))
     left = np.arange(400) < 100
-    assert np.array_equal(audit.judged, ~left)
-    assert audit.n_judged == 300
+    assert np.array_equal(audit.context.judged, ~left)
+    assert audit.verdict.n_judged == 300
     for values in (audit.wrong, audit.posterior.sum(axis=1), audit.clean.sum(axis=1), audit.truth.sum(axis=1)):
         assert np.array_equal(np.isnan(values), left)
     assert np.array_equal(audit.predicted[left], y[left])
@@ -250,7 +254,7 @@ def test_an_audit_by_time_can_be_shown_and_compared(timed):
     assert 0.5 < peers["untwist"].agreement_with_given < 0.9
     assert 0.3 < peers["untwist"].log_loss < 0.7
     assert 0.5 < peers["LightGBM, stopped early"].agreement_with_given < 0.9
-    assert audit.hidden_source is None
+    assert audit.context.hidden_source is None
 
 
 def test_rows_that_nobody_judged_are_not_counted(timed):
@@ -283,7 +287,7 @@ def test_what_is_not_judged_is_judged_alike_elsewhere():
     assert np.array_equal(whole.predicted[~judged], labels[~judged])
 
 
-# ---- near twins ----
+# ---- near-duplicates ----
 
 
 def test_without_groups_nothing_is_claimed_of_rows_that_repeat_others(fooled):
@@ -291,15 +295,15 @@ def test_without_groups_nothing_is_claimed_of_rows_that_repeat_others(fooled):
     assert str(fooled).splitlines()[0] == f"1800 labels: {NOTHING_KNOWN}"
     assert "groups=..." in str(fooled)
     assert "no sign of noise" not in str(fooled)
-    assert fooled.twins.share > 0.9
+    assert fooled.context.twins.share > 0.9
     _, low, high = fooled.noise_rate
     assert low <= 0.2 <= high
-    assert fooled.highest_share > 0.9
+    assert fooled.verdict.highest_share > 0.9
     assert all(one[2] > 0.9 for one in fooled.rate_by_label.values())
-    assert all(one[2] > 0.9 for one in fooled.list_class_shares())
+    assert all(one[2] > 0.9 for one in fooled.verdict.share_by_class)
     page = report(fooled, title="patients")
     assert "can be said of these labels" in page
-    assert "have near twins in other folds" in page
+    assert "have near-duplicates in other folds" in page
     assert "Clean" not in page
     assert "say which rows belong together" in page
 
@@ -330,10 +334,10 @@ def find_section(page, name):
 def test_where_noise_is_found_among_twins_no_number_is_told(half_fooled):
     audit = half_fooled
     assert audit.noise.found
-    assert not audit.tells_how_many
+    assert not audit.verdict.tells_how_many
     share, _, high = audit.noise_rate
     assert share < 0.2 < high
-    unknown = "how many cannot be told, as rows have near twins in other folds"
+    unknown = "how many cannot be told, as rows have near-duplicates in other folds"
     assert str(audit).startswith(f"1600 labels: at least some are wrong; {unknown}; ")
     page = report(audit, title="patients")
     assert f'<p class="verdict">At least some</p><p class=lead>of the 1,600 labels are wrong; {unknown}.' in page
@@ -351,7 +355,7 @@ def test_where_noise_is_found_among_twins_no_number_is_told(half_fooled):
 
 def test_numbers_are_told_where_no_rows_have_near_twins(half_fooled):
     """The words that the test above looks for do stand on other pages."""
-    page = report(replace(half_fooled, twins=None), title="patients")
+    page = report(change(half_fooled, twins=None), title="patients")
     assert [one for one in NUMBERS if one not in page] == []
     assert LIMITS.search(find_section(page, "noise"))
 
@@ -395,18 +399,18 @@ def test_of_several_classes_and_sources_no_number_is_told_either():
     twins = Twins(0.5, 0.0, 0.4, pairs, pairs)
     assert "of them truly wrong" in str(audit)
     assert "are suspects; " not in str(audit)
-    first = str(replace(audit, twins=twins)).splitlines()[0]
+    first = str(change(audit, twins=twins)).splitlines()[0]
     assert first == f"1200 labels: {SOME_WRONG}; {len(audit.suspects())} are suspects"
     audit = audit_labels(y=y, pred_probs=posterior, source=source)
-    assert audit.by_source.stands_out.tolist() == [False, False, True, False]
+    assert audit.context.by_source.stands_out.tolist() == [False, False, True, False]
     assert LIMITS.search(find_section(report(audit, title="sources"), "sources"))
-    audit = replace(audit, twins=twins, by_source=audit.by_source.drop_upper_limits())
+    audit = change(audit, twins=twins, by_source=audit.context.by_source.drop_upper_limits())
     assert "labels of 2 are wrong more often than those of the others" in str(audit)
     assert not LIMITS.search(str(audit))
     page = report(audit, title="sources")
     assert not LIMITS.search(find_section(page, "sources"))
     assert "Labels of <b>2</b> are wrong more often" in find_section(page, "sources")
-    assert "how many labels of 0 are wrong cannot be told" in map(str, audit.list_sources())
+    assert "how many labels of 0 are wrong cannot be told" in map(str, audit.sources.rate())
     without_calibration = page.replace(find_section(page, "calibration"), "")
     assert [one for one in NUMBERS if one in without_calibration] == []
 
@@ -414,7 +418,7 @@ def test_of_several_classes_and_sources_no_number_is_told_either():
 def test_a_review_of_such_rows_finds_as_many_as_there_are_at_most(fooled, half_fooled):
     for audit in (fooled, half_fooled):
         rows = np.arange(0, 900, 3)
-        assert audit.most_wrong is None
+        assert audit.verdict.most_wrong is None
         assert audit.bound_wrong(rows) == (0.0, 300.0)
         assert count_finds(audit, rows) == 300.0
         assert audit.explain(4).likely == "up to 100%"
@@ -428,7 +432,7 @@ def test_predictions_are_not_said_to_mean_a_truth_among_such_rows(fooled, half_f
         assert f"What such a prediction means for the truth cannot be told: {NOTHING_KNOWN}." in section
         assert "truly so" not in section
         assert "the truth behind them" not in section
-    page = report(replace(half_fooled, twins=None), title="patients")
+    page = report(change(half_fooled, twins=None), title="patients")
     assert "truly so" in find_section(page, "calibration")
     assert "the truth behind them" in find_section(page, "calibration")
 
@@ -444,17 +448,17 @@ def test_noise_of_such_rows_has_no_upper_limit_and_is_not_drawn(half_fooled):
 
 
 def test_tests_that_count_rows_find_no_faults_among_groups(grouped):
-    kinds = {issue.kind for issue in replace(grouped, groups=None).find_issues()}
+    kinds = {issue.kind for issue in change(grouped, groups=None).find_issues()}
     assert kinds & {"failing_group", "drift"}  # Rows of a patient follow each other, and are wrong together.
     assert not {issue.kind for issue in grouped.find_issues()} & {"failing_group", "drift"}
 
 
 def test_sources_of_such_rows_are_not_said_to_be_alike(patients):
     X, y, _, _ = patients
-    with pytest.warns(UserWarning, match="have near twins in other folds"):
+    with pytest.warns(UserWarning, match="have near-duplicates in other folds"):
         audit = audit_labels(X, y, source=np.arange(len(y)) % 3)
     words = "which of 3 are noisier than the others cannot be told either"
-    assert words in audit.describe_sources()
+    assert words in [one.python for one in audit.verdict.sources]
     assert audit.model.model_.describe_sources() == words
     page = report(audit, title="patients")
     assert "Which of them are noisier than the others cannot be told either." in page
@@ -464,15 +468,15 @@ def test_sources_of_such_rows_are_not_said_to_be_alike(patients):
 def test_nothing_is_excluded_of_the_sources_of_such_rows(patients):
     X, y, patient, _ = patients
     audit = audit_labels(X, y, GaussianNB(), source=patient % 3)
-    assert audit.twins is not None
-    assert audit.by_source.intervals[:, 1].min() > 0.9
-    assert audit.by_source.class_intervals[..., 1].min() > 0.9
+    assert audit.context.twins is not None
+    assert audit.context.by_source.intervals[:, 1].min() > 0.9
+    assert audit.context.by_source.class_intervals[..., 1].min() > 0.9
 
 
 def test_other_models_are_fooled_too(patients):
     X, y, _, _ = patients
     audit = audit_labels(X, y, RandomForestClassifier(20, random_state=0))
-    assert audit.twins is not None
+    assert audit.context.twins is not None
     assert NOTHING_KNOWN in str(audit)
 
 

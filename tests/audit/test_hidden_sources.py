@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.small_audits import draw_rows, make_pairs, make_sources
+from helpers.small_audits import change, draw_rows, make_pairs, make_sources
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.audit import audit_labels, hidden_sources
 from untwist.audit.expectation import Expectation, calibrate
 from untwist.audit.findings import collect_findings
 from untwist.audit.hidden_sources import (
     HiddenSource,
+    allow_for,
     describe_groups,
-    find_hidden_source,
+    find_hidden_sources,
     group_values,
     screen_columns,
 )
 from untwist.audit.judging import bound_share
-from untwist.audit.slices import JudgedRows
+from untwist.audit.slices import JudgedRows, collect_judged_rows
 from untwist.audit.training import train_on_numbers
 from untwist.batches import Batches
 from untwist.commands.main import main
@@ -32,8 +32,9 @@ from untwist.data.encoding import TableEncoder
 from untwist.data.tables import Schema
 from untwist.noise.sources import estimate_by_source
 from untwist.report import report
+from untwist.report.noise import write_noise
 from untwist.report.review import write_review
-from untwist.report.sections import write_noise, write_summary
+from untwist.report.summary import write_summary
 from untwist.report.worksheet import RowNames
 from untwist.text import for_page
 
@@ -56,7 +57,8 @@ def draw_branches(seed=0, n=2000, steepness=6.0, bad=0.45, good=0.03):
 @pytest.fixture(scope="module")
 def branches():
     X, y, wrong = draw_branches()
-    return audit_labels(X, y), wrong
+    audit = audit_labels(X, y)
+    return allow_for(audit, audit.hidden_sources()[0]), wrong
 
 
 # ---- found ----
@@ -64,8 +66,8 @@ def branches():
 
 def test_a_bad_branch_is_found_with_what_follows(branches):
     audit, wrong = branches
-    found = audit.hidden_source
-    here = (audit.X["branch"] == "Leipzig").to_numpy()
+    found = audit.context.hidden_source
+    here = (audit.table.X["branch"] == "Leipzig").to_numpy()
     assert (found.column, found.position, found.where, found.rows) == ("branch", 4, "is Leipzig", here.sum())
     assert found.share_there == pytest.approx(wrong[here].mean(), abs=0.06)
     assert found.share_elsewhere == pytest.approx(wrong[~here].mean(), abs=0.03)
@@ -80,19 +82,20 @@ def test_a_bad_branch_is_found_with_what_follows(branches):
 
 def test_what_is_said_follows_from_running_again_by_source(branches):
     audit, _ = branches
-    found = audit.hidden_source
-    again = run_as_advised(found.advise_in_python(), audit.X, audit.given)
-    assert again.hidden_source is None
-    assert [one.name for one in again.list_sources() if one.stands_out] == ["Leipzig"]
-    by_name = {one.name: one.share_wrong for one in again.list_sources()}
+    found = audit.context.hidden_source
+    again = run_as_advised(found.advise_in_python(), audit.table.X, audit.given)
+    with pytest.raises(ValueError, match="rows stand alone, and these came with source"):
+        again.hidden_sources()
+    assert [one.name for one in again.sources.rate() if one.stands_out] == ["Leipzig"]
+    by_name = {one.name: one.share_wrong for one in again.sources.rate()}
     assert found.share_there == pytest.approx(by_name["Leipzig"], abs=0.04)
-    n_there = np.count_nonzero(again.source[again.suspects()] == "Leipzig")
+    n_there = np.count_nonzero(again.context.source[again.suspects()] == "Leipzig")
     assert found.suspects_as_source[0] == pytest.approx(n_there, rel=0.15)
 
 
 def test_its_words_say_where_how_often_and_what_to_do(branches):
     audit, _ = branches
-    found = audit.hidden_source
+    found = audit.context.hidden_source
     words = f"labels where branch is Leipzig look wrong {found.times:.0f} times as often"
     assert found.describe().startswith(words)
     assert "branch looks like a source rather than a feature" in str(found)
@@ -100,32 +103,32 @@ def test_its_words_say_where_how_often_and_what_to_do(branches):
     advice = f"in Python {call}; on the command line --source branch"
     assert str(found).endswith(f"; run again with it as source: {advice}")
     assert f"  {found}" in str(audit).splitlines()
-    quiet = replace(audit, noise=replace(audit.noise, found=False))
+    quiet = change(audit, noise=change(audit.noise, found=False))
     assert str(found) in str(quiet)
-    unnamed = str(replace(found, column=4))
+    unnamed = str(change(found, column=4))
     assert unnamed.startswith("labels where column 4 is Leipzig look wrong")
     assert unnamed.endswith(
         "; run again with it as source: in Python audit_labels(np.delete(X, 4, axis=1), y, source=X[:, 4])"
     )
-    assert "look wrong far more often" in str(replace(found, share_elsewhere=0.001))
-    assert "look wrong 1.5 times as often" in str(replace(found, share_there=0.3, share_elsewhere=0.2))
+    assert "look wrong far more often" in str(change(found, share_elsewhere=0.001))
+    assert "look wrong 1.5 times as often" in str(change(found, share_there=0.3, share_elsewhere=0.2))
 
 
 def test_the_first_line_and_the_highest_share_allow_for_the_source(branches):
     audit, wrong = branches
-    found = audit.hidden_source
+    found = audit.context.hidden_source
     low, high = found.interval_as_source
     assert low < found.share_as_source < high
     assert low < wrong.mean() < high
-    assert audit.highest_share >= high
-    quiet = replace(audit, noise=replace(audit.noise, found=True), noise_rate=(0.02, 0.0, 0.05))
-    assert quiet.highest_share == high
-    assert replace(quiet, hidden_source=None).highest_share == 0.05
+    assert audit.verdict.highest_share >= high
+    quiet = change(audit, noise=change(audit.noise, found=True), noise_rate=(0.02, 0.0, 0.05))
+    assert quiet.verdict.highest_share == high
+    assert change(quiet, hidden_source=None).verdict.highest_share == 0.05
     share = f"{found.share_as_source:.1%} ({low:.1%} to {high:.1%})"
     words = f", with branch taken as a feature; {share} wrong if branch is taken for a source; "
-    for one in (audit, replace(audit, noise=replace(audit.noise, found=False))):
+    for one in (audit, change(audit, noise=change(audit.noise, found=False))):
         assert words in str(one).splitlines()[0]
-        assert "taken for a source" not in str(replace(one, hidden_source=None))
+        assert "taken for a source" not in str(change(one, hidden_source=None))
 
 
 def run_as_advised(advice, X, y):
@@ -136,23 +139,23 @@ def run_as_advised(advice, X, y):
 @pytest.mark.slow
 def test_its_advice_can_be_followed_where_cells_are_empty(branches):
     audit, _ = branches
-    X = audit.X.assign(branch=audit.X["branch"].mask(audit.X["branch"] == "Leipzig"))
-    found = audit_labels(X, audit.given).hidden_source
+    X = audit.table.X.assign(branch=audit.table.X["branch"].mask(audit.table.X["branch"] == "Leipzig"))
+    found = audit_labels(X, audit.given).hidden_sources()[0]
     assert (found.column, found.where) == ("branch", "is missing")
     assert found.has_missing
     assert "once the empty cells of the column have a name" in found.advise_on_command_line()
-    assert replace(found, column="b\x1b[1m").advise_on_command_line().startswith("--source COLUMN, once")
+    assert change(found, column="b\x1b[1m").advise_on_command_line().startswith("--source COLUMN, once")
     again = run_as_advised(found.advise_in_python(), X, audit.given)
-    bad = [one for one in again.list_sources() if one.stands_out]
+    bad = [one for one in again.sources.rate() if one.stands_out]
     assert [one.labels for one in bad] == [found.rows]
     assert bad[0].share_wrong == pytest.approx(found.share_there, abs=0.05)
 
 
 def test_its_advice_tells_ranges_apart(branches):
-    found = branches[0].hidden_source
+    found = branches[0].context.hidden_source
 
     def advise(*ranges, column="day", has_missing=False):
-        one = replace(found, column=column, where="is above 251", ranges=ranges, has_missing=has_missing)
+        one = change(found, column=column, where="is above 251", ranges=ranges, has_missing=has_missing)
         return one.advise_in_python(), one.advise_on_command_line()
 
     in_python, on_command_line = advise((251.0, np.inf))
@@ -174,7 +177,7 @@ def test_its_advice_tells_ranges_apart(branches):
 @pytest.mark.slow
 def test_a_hard_table_with_a_bad_branch():
     X, y, _ = draw_branches(seed=1, n=3000, steepness=1.5)
-    found = audit_labels(X, y).hidden_source
+    found = audit_labels(X, y).hidden_sources()[0]
     assert (found.column, found.where) == ("branch", "is Leipzig")
 
 
@@ -187,7 +190,7 @@ def test_several_classes_with_a_bad_branch():
         branch=rng.choice(CITIES, n)
     )
     wrong = rng.random(n) < np.where(X["branch"] == "Leipzig", 0.45, 0.03)
-    found = audit_labels(X, np.where(wrong, (truth + rng.integers(1, 3, n)) % 3, truth)).hidden_source
+    found = audit_labels(X, np.where(wrong, (truth + rng.integers(1, 3, n)) % 3, truth)).hidden_sources()[0]
     assert (found.column, found.where) == ("branch", "is Leipzig")
     assert found.share_there == pytest.approx(0.45, abs=0.08)
 
@@ -199,13 +202,13 @@ def test_noise_along_a_column_of_numbers_has_a_limit():
     rng = np.random.default_rng(0)
     flipped = late & (rng.random(len(y)) < 0.45)
     labels = np.where(flipped, np.where(y == "yes", "no", "yes"), y)
-    found = audit_labels(X, labels).hidden_source
+    found = audit_labels(X, labels).hidden_sources()[0]
     assert found.column == "day"
     assert found.where.startswith("is above ")
     assert float(found.where.split()[-1]) == pytest.approx(273, abs=50)
     assert found.ranges == ((float(found.where.split()[-1]), np.inf),)
     again = run_as_advised(found.advise_in_python(), X, labels)
-    assert [(one.name, one.labels) for one in again.list_sources() if one.stands_out] == [(True, found.rows)]
+    assert [(one.name, one.labels) for one in again.sources.rate() if one.stands_out] == [(True, found.rows)]
 
 
 # ---- silence ----
@@ -215,7 +218,7 @@ def test_noise_along_a_column_of_numbers_has_a_limit():
 @pytest.mark.thinned(3)
 def test_even_noise_hides_no_source(good, steepness):
     X, y, _ = draw_branches(seed=3, steepness=steepness, bad=good, good=good)
-    assert audit_labels(X, y).hidden_source is None
+    assert audit_labels(X, y).hidden_sources() == []
 
 
 def test_a_feature_with_values_that_are_harder_is_no_source():
@@ -225,15 +228,15 @@ def test_a_feature_with_values_that_are_harder_is_no_source():
     # What speaks for a label is another thing at plant p, and less clear at plant q.
     score = np.select([X["plant"] == "p", X["plant"] == "q"], [5 * X["b"], 3 * X["a"]], 6 * X["a"])
     y = rng.random(n) < 1 / (1 + np.exp(-score))
-    assert audit_labels(X, y).hidden_source is None
+    assert audit_labels(X, y).hidden_sources() == []
 
 
 def test_a_few_rows_are_no_source(branches, monkeypatch):
     audit, _ = branches
-    n_there = audit.hidden_source.rows
+    n_there = audit.context.hidden_source.rows
     for least, is_found in ((n_there, True), (n_there + 1, False)):
         monkeypatch.setattr("untwist.audit.hidden_sources.LEAST_ROWS", least)
-        assert (audit.find_hidden_source() is not None) == is_found
+        assert bool(audit.hidden_sources()) == is_found
 
 
 def test_labels_that_are_wrong_in_one_direction_are_no_source(branches, monkeypatch):
@@ -243,29 +246,30 @@ def test_labels_that_are_wrong_in_one_direction_are_no_source(branches, monkeypa
         found = estimate_by_source(*arguments, **options)
         intervals = found.class_intervals.copy()
         intervals[:, 0, 0] = 0.0  # What is truly of the first class may all be labelled rightly.
-        return replace(found, class_intervals=intervals)
+        return change(found, class_intervals=intervals)
 
     monkeypatch.setattr("untwist.audit.hidden_sources.estimate_by_source", estimate)
-    assert audit.hidden_source is not None
-    assert audit.find_hidden_source() is None
+    assert audit.context.hidden_source is not None
+    assert audit.hidden_sources() == []
 
 
 def test_nothing_is_sought_where_it_is_not_wanted_or_cannot_be_found(monkeypatch):
     X, y, _ = draw_branches(n=600)
-    assert audit_labels(X, y, seeks_sources=False).hidden_source is None
-    assert audit_labels(X[["a"]], y).hidden_source is None
-    monkeypatch.setattr("untwist.audit.labels.MOST_CELLS", 599 * 6)
-    monkeypatch.setattr("untwist.audit.labels.find_hidden_source", lambda *_: pytest.fail("sought"))
-    assert audit_labels(X, y).hidden_source is None
+    assert audit_labels(X[["a"]], y).hidden_sources() == []
+    monkeypatch.setattr("untwist.audit.hidden_sources.MOST_CELLS", 599 * 6)
+    monkeypatch.setattr("untwist.audit.hidden_sources.find_hidden_sources", lambda *_: pytest.fail("sought"))
+    audit = audit_labels(X, y)
+    assert audit.context.hidden_source is None
+    assert audit.hidden_sources() == []
 
 
 def test_nothing_is_trained_unless_the_screen_names_a_column(branches, monkeypatch):
     audit, _ = branches
-    assert screen_columns(audit.judged_rows, audit.model) == [4]
+    assert screen_columns(collect_judged_rows(audit), audit.model) == [4]
     X, y, _ = draw_branches(seed=3, bad=0.0, good=0.0)
     model = UntwistClassifier(random_state=0).fit(X, y)
     monkeypatch.setattr("untwist.audit.hidden_sources.train_on_numbers", lambda *_, **__: pytest.fail("trained"))
-    assert audit_labels(X, y, model).hidden_source is None
+    assert audit_labels(X, y, model).hidden_sources() == []
 
 
 @pytest.mark.slow
@@ -280,11 +284,11 @@ def test_of_many_rows_some_are_tried_first(branches, monkeypatch):
     n_rows = len(audit.given)
     monkeypatch.setattr("untwist.audit.hidden_sources.MOST_TRIED_FIRST", n_rows - 500)
     monkeypatch.setattr("untwist.audit.hidden_sources.train_on_numbers", count_rows)
-    assert audit.find_hidden_source().column == audit.hidden_source.column
+    assert audit.hidden_sources()[0].column == audit.context.hidden_source.column
     assert trained == [(n_rows - 500, None), (n_rows - 500, 4), (n_rows, 4)]
     trained.clear()
     monkeypatch.setattr("untwist.audit.hidden_sources.screen_columns", lambda *_: [0])  # It is a feature.
-    assert audit.find_hidden_source() is None
+    assert audit.hidden_sources() == []
     assert trained == [(n_rows - 500, None), (n_rows - 500, 0)]
 
 
@@ -295,16 +299,16 @@ def test_of_many_rows_some_are_tried_first(branches, monkeypatch):
 def test_the_order_of_rows_does_not_matter():
     X, y, _ = draw_branches(n=1200)
     order = np.random.default_rng(0).permutation(len(y))
-    one = audit_labels(X, y).hidden_source
-    other = audit_labels(X.iloc[order], y[order], n_jobs=2).hidden_source
+    one = audit_labels(X, y).hidden_sources()[0]
+    other = audit_labels(X.iloc[order], y[order], n_jobs=2).hidden_sources()[0]
     assert (one.margin, one.share_there) == pytest.approx((other.margin, other.share_there), rel=1e-9)
     assert one.suspects_as_source == other.suspects_as_source
 
 
 def test_training_without_a_column_is_training_on_the_other_columns(branches):
     audit, _ = branches
-    fitted = train_on_numbers(audit.model, audit.numbers, audit.given, audit.weight, without=4)
-    X = audit.X.drop(columns="branch")
+    fitted = train_on_numbers(audit.model, audit.table.numbers, audit.given, audit.weight, without=4)
+    X = audit.table.X.drop(columns="branch")
     best = audit.model.choice_.best
     twin = PILBoostClassifier(
         alpha=best.alpha, n_estimators=best.n_rounds, max_depth=best.max_depth, learning_rate=best.step, random_state=0
@@ -319,9 +323,9 @@ def test_training_without_a_column_is_training_on_the_other_columns(branches):
 def test_directions_of_named_columns_are_kept():
     X, y, _ = draw_branches(n=600)
     model = UntwistClassifier(monotonic_cst={"a": 1}, random_state=0).fit(X, y)
-    audit = audit_labels(X, y, model, seeks_sources=False)
-    fitted = train_on_numbers(model, audit.numbers, audit.given, audit.weight, without=4)
-    rows = np.repeat(audit.numbers[:1], 50, axis=0)
+    audit = audit_labels(X, y, model)
+    fitted = train_on_numbers(model, audit.table.numbers, audit.given, audit.weight, without=4)
+    rows = np.repeat(audit.table.numbers[:1], 50, axis=0)
     rows[:, 0] = np.linspace(-3, 3, 50)
     assert (np.diff(fitted.scores(rows)) >= 0).all()
 
@@ -335,8 +339,8 @@ def test_groups_are_values_ranges_and_what_is_missing():
     X.loc[::10, "day"] = np.nan
     X["few"] = np.arange(400) % 3
     X["month"] = np.array(["2024-01", "2024-02", "2024-03", "2024-04"])[np.arange(400) % 4]
-    audit = audit_labels(X, y, seeks_sources=False)
-    encoder, numbers = audit.fitted.encoder, audit.numbers
+    audit = audit_labels(X, y)
+    encoder, numbers = audit.model.model_.encoder, audit.table.numbers
     group, names, upper = group_values(encoder, 5, numbers[:, 5])
     assert len(names) == len(upper) == 17
     assert names[0].startswith("at most ")
@@ -553,7 +557,7 @@ def test_a_column_of_some_importance_is_judged_by_what_its_other_values_would_sa
     np.testing.assert_allclose(seen[2], posterior)
 
 
-def test_the_column_that_explains_most_is_taken(monkeypatch):
+def test_the_column_that_explains_most_comes_first(monkeypatch):
     judged, model = make_judged(), Scores()
     margins = {0: 5.0, 1: 9.0}
     doubts = []
@@ -567,19 +571,19 @@ def test_the_column_that_explains_most_is_taken(monkeypatch):
     monkeypatch.setattr(hidden_sources, "_judge_without", judge)
     for named, best in (([0, 1], 1), ([1, 0, 2], 1), ([0], 0)):
         monkeypatch.setattr(hidden_sources, "screen_columns", lambda *_, named=named: named)
-        assert find_hidden_source(judged, model, np.array([3, 9]), 0.25).column == best
+        assert find_hidden_sources(judged, model, np.array([3, 9]), 0.25)[0].column == best
     assert doubts == [[3, 9]] * 6
     for named in ([2], []):
         monkeypatch.setattr(hidden_sources, "screen_columns", lambda *_, named=named: named)
-        assert find_hidden_source(judged, model, np.array([3]), 0.25) is None
+        assert find_hidden_sources(judged, model, np.array([3]), 0.25) == []
     monkeypatch.setattr(hidden_sources, "screen_columns", lambda *_: [0])
     monkeypatch.setattr(hidden_sources, "_try_some_rows", lambda *_: [])
     monkeypatch.setattr(hidden_sources, "MOST_TRIED_FIRST", 60)
-    assert find_hidden_source(judged, model, np.array([3]), 0.25) is not None
+    assert find_hidden_sources(judged, model, np.array([3]), 0.25)
     monkeypatch.setattr(hidden_sources, "MOST_TRIED_FIRST", 59)
-    assert find_hidden_source(judged, model, np.array([3]), 0.25) is None
-    one_column = replace(judged, table=judged.table[:, :1])
-    assert find_hidden_source(one_column, model, np.array([3]), 0.25) is None
+    assert find_hidden_sources(judged, model, np.array([3]), 0.25) == []
+    one_column = change(judged, table=judged.table[:, :1])
+    assert find_hidden_sources(one_column, model, np.array([3]), 0.25) == []
 
 
 @pytest.fixture
@@ -590,7 +594,7 @@ def told(monkeypatch):
     by_value = make_sources(noise, 2)
     intervals = by_value.class_intervals.copy()
     intervals[:, :, 0] = [[0.0, 0.0], [0.0, 0.9], [0.9, 0.9]]
-    by_value = replace(
+    by_value = change(
         by_value,
         class_intervals=intervals,
         stands_out=np.array([False, True, True]),
@@ -603,7 +607,7 @@ def told(monkeypatch):
     monkeypatch.setattr(hidden_sources, "estimate_noise_of", lambda unseen: noise_by_fit[id(unseen)])
     changes = {"evidence": 7.0}
     monkeypatch.setattr(hidden_sources, "train_on_numbers", lambda *_, **__: fitted)
-    monkeypatch.setattr(hidden_sources, "estimate_by_source", lambda *_, **__: replace(by_value, **changes))
+    monkeypatch.setattr(hidden_sources, "estimate_by_source", lambda *_, **__: change(by_value, **changes))
     monkeypatch.setattr(hidden_sources, "LEAST_ROWS", 1)
     monkeypatch.setattr(hidden_sources, "LEAST_MARGIN", -1e9)
     return judged, by_value, posterior, noise, changes
@@ -673,7 +677,7 @@ def test_some_rows_are_judged_by_models_of_these_rows_alone(told, monkeypatch):
         return None if column else "found"
 
     monkeypatch.setattr(hidden_sources, "_judge_without", judge)
-    judged = replace(judged, weight=np.ones(120))
+    judged = change(judged, weight=np.ones(120))
     assert hidden_sources._try_some_rows(judged, Scores(), [0, 1]) == [0]
     some, as_feature = seen[0]
     assert some.posterior is posterior
@@ -689,7 +693,7 @@ def make_hidden(**changes):
         "branch", 4, "is Ulm", 1200, 0.3, 0.1, 0.05, 0.2, (0.1, 0.3), (3, 10), (1234, 2345), None, False, 9.0, by_value,
         np.zeros(1, dtype=int), np.zeros((1, 2)), by_value.noise,
     )  # fmt: skip
-    return replace(plain, **changes)
+    return change(plain, **changes)
 
 
 @pytest.mark.parametrize(
@@ -733,7 +737,7 @@ def test_advice_is_for_python_for_the_command_line_or_for_both():
 def test_the_command_and_the_page_tell_it(tmp_path, capsys):
     X, y, _ = draw_branches(n=1200)
     X.assign(ok=y).to_csv(tmp_path / "cases.csv", index=False)
-    arguments = ["audit", str(tmp_path / "cases.csv"), "--label", "ok"]
+    arguments = ["audit", str(tmp_path / "cases.csv"), "--label", "ok", "--seek-sources"]
     page = tmp_path / "page.html"
     assert main([*arguments, "-o", str(page)]) == 0
     printed = capsys.readouterr().out
@@ -760,11 +764,13 @@ def test_the_command_and_the_page_tell_it(tmp_path, capsys):
 
 def test_a_page_without_a_hidden_source_points_to_slices(branches):
     audit, _ = branches
-    silent = replace(audit, hidden_source=None)
+    silent = change(audit, hidden_source=None)
+    (hidden,) = audit.hidden_sources()
     slices = silent.slices()
     page = report(silent, title="cases")
     assert "Run again with it as source" not in page
     assert ("(or are much harder to tell) where <b>branch is Leipzig</b>" in page) == bool(slices)
+    assert report(silent, title="cases", hidden_source=hidden) == report(audit, title="cases")
     assert "Run again with it as source" in report(audit, title="cases")
 
 
@@ -772,8 +778,8 @@ def test_a_page_without_a_hidden_source_points_to_slices(branches):
 def uneven(request, branches):
     """Whether even noise was found, and the findings of an audit with next to none of it but a bad part."""
     audit, _ = branches
-    noise = replace(audit.noise, found=request.param, uneven_limit=0.01)
-    return request.param, collect_findings(replace(audit, noise=noise, noise_rate=(0.0, 0.0, 0.01)))
+    noise = change(audit.noise, found=request.param, uneven_limit=0.01)
+    return request.param, collect_findings(change(audit, noise=noise, noise_rate=(0.0, 0.0, 0.01)))
 
 
 @pytest.mark.parametrize("part", ["source", "slices"])
@@ -783,9 +789,9 @@ def test_a_page_with_a_bad_part_says_nowhere_that_all_is_well(branches, uneven, 
     if part == "slices":
         slices = branches[0].slices()
         assert slices
-        findings = replace(findings, audit=replace(audit, hidden_source=None), slices=slices)
+        findings = change(findings, audit=change(audit, hidden_source=None), slices=slices)
     else:
-        findings = replace(findings, slices=[])
+        findings = change(findings, slices=[])
     rows = RowNames(range(2000), "row", np.arange(2000))
     page = "".join([write_summary(findings, "row"), write_noise(findings), write_review(findings, rows, {})])
     for words in (
@@ -802,13 +808,13 @@ def test_a_page_with_a_bad_part_says_nowhere_that_all_is_well(branches, uneven, 
     assert ("Uneven" in page) != found
     assert ("if branch is taken for a source" in page) == (part == "source")
     if part == "source":
-        assert f"<code>{for_page(audit.hidden_source.advise_in_python(), 400)}</code>" in page
+        assert f"<code>{for_page(audit.context.hidden_source.advise_in_python(), 400)}</code>" in page
         assert "on the command line: --source branch." in page
-        unnamed = replace(findings, audit=replace(audit, hidden_source=replace(audit.hidden_source, column=4)))
+        unnamed = change(findings, audit=change(audit, hidden_source=change(audit.context.hidden_source, column=4)))
         assert "on the command line" not in write_summary(unnamed, "row")
     elif not found:
         assert "review some of them there" in page
-    even = replace(findings, audit=replace(findings.audit, hidden_source=None), slices=[])
+    even = change(findings, audit=change(findings.audit, hidden_source=None), slices=[])
     assert "can be used as it is" in write_summary(even, "row")
 
 
@@ -820,5 +826,5 @@ def test_a_table_in_blocks_is_searched_like_one_in_memory(tmp_path):
     found = audit_labels(Batches(tmp_path / "rows.parquet"), y)
     expected = audit_labels(X, y)
     assert str(found) == str(expected)
-    assert found.hidden_source.column == expected.hidden_source.column == "branch"
+    assert found.hidden_sources()[0].column == expected.hidden_sources()[0].column == "branch"
     assert list(map(str, found.slices())) == list(map(str, expected.slices()))

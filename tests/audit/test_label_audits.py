@@ -1,22 +1,29 @@
 """What an audit answers, of a few rows that nothing is fitted for, against loops over the rows."""
 
 import math
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.small_audits import make_audit, make_audit_by_source, make_matrices
-from untwist.audit import Decisions
+from helpers.small_audits import change, make_audit, make_audit_by_source, make_matrices
+from untwist.audit import Decisions, hidden_sources
 from untwist.audit import labels as labels_module
+from untwist.audit.context import find_positions
+from untwist.audit.correcting import find_likely_wrong
+from untwist.audit.explaining import explain_rows
+from untwist.audit.hidden_sources import allow_for
 from untwist.audit.judging import find_unseen_share
-from untwist.audit.slices import FALSE_DISCOVERY_RATE
+from untwist.audit.labels import value_review
+from untwist.audit.slices import FALSE_DISCOVERY_RATE, collect_judged_rows
 from untwist.data.encoding import TableEncoder
 from untwist.twists import alpha_star
 
-TWINS = SimpleNamespace(share=0.5)
+TWINS = SimpleNamespace(share=0.5, describe=lambda for_command: "twins")
+HIDDEN = SimpleNamespace(
+    name="branch", share_as_source=0.3, interval_as_source=(0.2, 0.4), advise=lambda for_command=False: "branch"
+)
 
 
 # ---- how noisy ----
@@ -24,46 +31,49 @@ TWINS = SimpleNamespace(share=0.5)
 
 def test_the_highest_share_is_the_highest_of_all_that_is_not_excluded():
     audit = make_audit(found=False, noise_rate=(0.01, 0.0, 0.02))
-    assert audit.highest_share == 0.07 == audit.noise.uneven_limit
-    assert replace(audit, noise_rate=(0.01, 0.0, 0.3)).highest_share == 0.3
+    assert audit.verdict.highest_share == 0.07 == audit.noise.uneven_limit
+    assert change(audit, noise_rate=(0.01, 0.0, 0.3)).verdict.highest_share == 0.3
     found = make_audit(noise_rate=(0.01, 0.0, 0.02), rows_per_case=2.0)
-    assert found.highest_share == find_unseen_share(30) > 0.07
-    assert replace(found, weight=np.r_[np.ones(40), np.zeros(20)]).highest_share == find_unseen_share(20)
-    as_source = replace(audit, hidden_source=SimpleNamespace(interval_as_source=(0.2, 0.4)))
-    assert as_source.highest_share == 0.4
+    assert found.verdict.highest_share == find_unseen_share(30) > 0.07
+    assert change(found, weight=np.r_[np.ones(40), np.zeros(20)]).verdict.highest_share == find_unseen_share(20)
+    as_source = change(audit, hidden_source=HIDDEN)
+    assert as_source.verdict.highest_share == 0.4
 
 
 def test_the_shares_of_classes_are_those_of_the_noise():
     audit = make_audit()
     noise = audit.noise
-    assert audit.list_class_shares() == [(noise.rate_neg, *noise.interval_neg), (noise.rate_pos, *noise.interval_pos)]
-    doubted = replace(audit, twins=TWINS).list_class_shares()
-    assert [one[:2] for one in doubted] == [one[:2] for one in audit.list_class_shares()]
-    assert [one[2] for one in doubted] == pytest.approx([0.5 + 0.5 * one[2] for one in audit.list_class_shares()])
+    assert audit.verdict.share_by_class == (
+        (noise.rate_neg, *noise.interval_neg),
+        (noise.rate_pos, *noise.interval_pos),
+    )
+    doubted = change(audit, twins=TWINS).verdict.share_by_class
+    assert [one[:2] for one in doubted] == [one[:2] for one in audit.verdict.share_by_class]
+    assert [one[2] for one in doubted] == pytest.approx([0.5 + 0.5 * one[2] for one in audit.verdict.share_by_class])
 
 
 def test_of_several_classes_the_shares_end_no_lower_than_rows_can_tell():
     audit = make_audit(3, rows_per_case=2.0, weight=np.where(np.arange(60) % 4 == 0, 0.0, 1.0))
     for name, found, share, (low, high) in zip(
-        "abc", audit.list_class_shares(), audit.noise.class_shares, audit.noise.class_intervals, strict=True
+        "abc", audit.verdict.share_by_class, audit.noise.class_shares, audit.noise.class_intervals, strict=True
     ):
         n_rows = sum(audit.predicted[row] == name and audit.weight[row] > 0 for row in range(60))
         assert found == (share, low, max(high, find_unseen_share(n_rows / 2.0)))
-    given = replace(audit, noise=replace(audit.noise, evidence=math.nan))
-    assert [one[2] for one in given.list_class_shares()] == given.noise.class_intervals[:, 1].tolist()
-    doubted = replace(given, twins=TWINS).list_class_shares()
+    given = change(audit, noise=change(audit.noise, evidence=math.nan))
+    assert [one[2] for one in given.verdict.share_by_class] == given.noise.class_intervals[:, 1].tolist()
+    doubted = change(given, twins=TWINS).verdict.share_by_class
     assert [one[2] for one in doubted] == pytest.approx(0.5 + 0.5 * given.noise.class_intervals[:, 1])
 
 
 def test_all_labels_that_may_be_wrong_are_counted_where_no_noise_is_found():
     audit = make_audit(found=False)
-    assert audit.most_wrong == math.ceil(audit.highest_share * 60)
-    assert make_audit().most_wrong is None
-    assert replace(audit, weight=np.full(60, 2.0)).most_wrong is None
+    assert audit.verdict.most_wrong == math.ceil(audit.verdict.highest_share * 60)
+    assert make_audit().verdict.most_wrong is None
+    assert change(audit, weight=np.full(60, 2.0)).verdict.most_wrong is None
     judged = np.arange(60) >= 20
-    part = replace(audit, judged=judged, weight=judged.astype(float))
-    assert (part.n_judged, part.most_wrong) == (40, math.ceil(part.highest_share * 40))
-    assert audit.n_judged == 60
+    part = change(audit, judged=judged, weight=judged.astype(float))
+    assert (part.verdict.n_judged, part.verdict.most_wrong) == (40, math.ceil(part.verdict.highest_share * 40))
+    assert audit.verdict.n_judged == 60
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -76,15 +86,15 @@ def test_what_may_be_wrong_at_most_follows_the_posterior(n_classes):
         assert at_most == max(own, audit.wrong[row])
     reviewed = np.arange(60) < 5
     # Row 3 was found wrong, and is not changed.
-    settled = replace(audit, reviewed=reviewed, wrong=np.where(reviewed, np.arange(60) == 3, audit.wrong))
+    settled = change(audit, reviewed=reviewed, wrong=np.where(reviewed, np.arange(60) == 3, audit.wrong))
     assert (settled.wrong_at_most == np.where(reviewed, np.arange(60) == 3, audit.wrong_at_most)).all()
     rows = [3, 9, 20]
     low, high = audit.bound_wrong(rows)
     assert low == 0.0 < audit.expect_wrong(rows)  # Labels that are all right fit as well.
-    assert high == pytest.approx(min(sum(audit.wrong_at_most[rows]), audit.most_wrong))
+    assert high == pytest.approx(min(sum(audit.wrong_at_most[rows]), audit.verdict.most_wrong))
     everything = audit.bound_wrong(np.ones(60, dtype=bool))
-    assert everything[1] == audit.most_wrong < audit.wrong_at_most.sum()
-    sure = replace(audit, wrong=np.full(60, 0.9))
+    assert everything[1] == audit.verdict.most_wrong < audit.wrong_at_most.sum()
+    sure = change(audit, wrong=np.full(60, 0.9))
     assert sure.bound_wrong(np.arange(60)) == pytest.approx((0.0, 54.0))  # No less than is expected.
     found = make_audit(n_classes, found=True)
     assert found.bound_wrong(rows)[0] == pytest.approx(sum(found.wrong[rows])) == found.expect_wrong(rows)
@@ -116,7 +126,7 @@ def test_the_truth_of_two_classes_is_told_by_the_chance_of_a_wrong_label():
     for row, label in enumerate(audit.label_indices):
         assert audit.truth[row, label] == pytest.approx(1 - audit.wrong[row])
         assert audit.truth[row, 1 - label] == pytest.approx(audit.wrong[row])
-    np.testing.assert_allclose(audit.value_for_model, 2 * audit.wrong * (1 - audit.wrong))
+    np.testing.assert_allclose(value_review(audit.truth), 2 * audit.wrong * (1 - audit.wrong))
 
 
 def test_the_truth_of_several_classes_is_the_mean_over_the_components():
@@ -131,50 +141,50 @@ def test_the_truth_of_several_classes_is_the_mean_over_the_components():
             expected += weight * joint / joint.sum()
         decided = np.eye(3)[audit.classes.tolist().index(audit.predicted[row])]
         np.testing.assert_allclose(audit.truth[row], decided if row == 4 else expected, atol=1e-9)
-        assert audit.value_for_model[row] == pytest.approx(1 - sum(audit.truth[row] ** 2), abs=1e-12)
+        assert value_review(audit.truth)[row] == pytest.approx(1 - sum(audit.truth[row] ** 2), abs=1e-12)
 
 
 def test_items_and_sources_are_counted():
     audit = make_audit_by_source(item=np.array([f"i{row // 3 % 19:02}" for row in range(60)]))
-    assert audit.item_indices.tolist() == [row // 3 % 19 for row in range(60)]
-    assert audit.labels_per_item == 60 / 19
-    assert audit.share_repeated == 1.0
-    assert audit.source_indices.tolist() == [-1 if row % 5 == 0 else row % 3 for row in range(60)]
-    some = replace(audit, item=np.maximum(np.arange(60), 2))
-    assert some.share_repeated == 3 / 60
-    alone = replace(audit, item=None)
-    assert (alone.labels_per_item, alone.share_repeated, alone.list_items()) == (1.0, 0.0, [])
-    assert alone.item_indices.tolist() == list(range(60))
-    for one in (replace(audit, source=None), replace(audit, by_source=None)):
-        assert one.source_indices.tolist() == [-1] * 60
-    assert replace(audit, source=None).list_items() == []
-    assert [one.item for one in audit.list_items()] == sorted(set(audit.item.tolist()))
+    assert audit.sources.item_indices.tolist() == [row // 3 % 19 for row in range(60)]
+    assert audit.sources.labels_per_item == 60 / 19
+    assert audit.sources.share_repeated == 1.0
+    assert audit.sources.indices.tolist() == [-1 if row % 5 == 0 else row % 3 for row in range(60)]
+    some = change(audit, item=np.maximum(np.arange(60), 2))
+    assert some.sources.share_repeated == 3 / 60
+    alone = change(audit, item=None)
+    assert (alone.sources.labels_per_item, alone.sources.share_repeated, alone.sources.judge_items()) == (1.0, 0.0, [])
+    assert alone.sources.item_indices.tolist() == list(range(60))
+    for one in (change(audit, source=None), change(audit, by_source=None)):
+        assert one.sources.indices.tolist() == [-1] * 60
+    assert change(audit, source=None).sources.judge_items() == []
+    assert [one.item for one in audit.sources.judge_items()] == sorted(set(audit.context.item.tolist()))
     np.testing.assert_allclose(audit.truth.sum(axis=1), 1.0)
 
 
 def test_labels_of_weight_0_disagree_with_nobody():
     audit = make_audit_by_source()
-    everyone = audit.list_disagreements()
-    counted = replace(audit, weight=np.where(audit.source == "eve", 0.0, 1.0)).list_disagreements()
+    everyone = audit.sources.find_disagreements()
+    counted = change(audit, weight=np.where(audit.context.source == "eve", 0.0, 1.0)).sources.find_disagreements()
     assert {(one.first, one.second) for one in everyone} == {("ann", "bob"), ("ann", "eve"), ("bob", "eve")}
-    assert counted == [replace(one, stands_out=counted[0].stands_out) for one in everyone if one.second == "bob"]
-    assert make_audit().list_disagreements() == make_audit().list_sources() == []
+    assert counted == [change(one, stands_out=counted[0].stands_out) for one in everyone if one.second == "bob"]
+    assert make_audit().sources.find_disagreements() == make_audit().sources.rate() == []
 
 
 def test_alpha_star_is_the_quotient_of_log_odds():
     plain, by_source = make_audit(), make_audit_by_source()
-    np.testing.assert_allclose(plain.alpha_star, alpha_star(plain.clean[:, 1], plain.posterior[:, 1]))
-    followed = by_source.by_source.noisy(by_source.clean, by_source.source_indices)[:, 1]
-    np.testing.assert_allclose(by_source.alpha_star, alpha_star(by_source.clean[:, 1], followed))
+    np.testing.assert_allclose(plain.sources.alpha_star, alpha_star(plain.clean[:, 1], plain.posterior[:, 1]))
+    followed = by_source.context.by_source.twist(by_source.clean, by_source.sources.indices)[:, 1]
+    np.testing.assert_allclose(by_source.sources.alpha_star, alpha_star(by_source.clean[:, 1], followed))
     with pytest.raises(ValueError, match="alpha_star is for two classes, and there are 3"):
-        make_audit(3).alpha_star  # noqa: B018
+        make_audit(3).sources.alpha_star  # noqa: B018
 
 
 # ---- which rows ----
 
 
 def rank_slowly(audit, value):
-    rows = [row for row in range(60) if audit.judged is None or audit.judged[row]]
+    rows = [row for row in range(60) if audit.context.judged is None or audit.context.judged[row]]
     rows = [row for row in rows if audit.reviewed is None or not audit.reviewed[row]]
     return sorted(rows, key=lambda row: (-value[row], audit.posterior[row, audit.label_indices[row]], row))
 
@@ -197,13 +207,13 @@ def test_suspects_are_the_head_of_the_ranking_by_every_rule(n_classes):
     else:
         chosen = audit.noise.choose_suspects(audit.wrong[order])
         assert audit.suspects().tolist() == np.array(order)[chosen].tolist()
-    by_value = rank_slowly(audit, audit.value_for_model)
+    by_value = rank_slowly(audit, value_review(audit.truth))
     assert audit.suspects(aim="model", budget=5).tolist() == by_value[:5]
     assert audit.suspects(aim="model").tolist() == [row for row in by_value if row in audit.suspects()]
     some = audit.suspects(false_discovery_rate=0.4)
     assert audit.suspects(aim="model", false_discovery_rate=0.4).tolist() == [row for row in by_value if row in some]
     assert 0 < len(some) < len(by_value)
-    silent = replace(audit, noise=replace(audit.noise, found=False))
+    silent = change(audit, noise=change(audit.noise, found=False))
     assert silent.suspects().tolist() == silent.suspects(false_discovery_rate=1.0).tolist() == []
     assert silent.suspects(budget=4).tolist() == order[:4]
 
@@ -225,17 +235,17 @@ def test_suspects_that_cannot_be_are_refused(asked, message):
 
 
 def test_rows_are_indices_or_booleans_and_all_of_them_exist():
-    audit = make_audit()
-    assert audit.find_positions([59, 0, 0]).tolist() == [59, 0, 0]
-    assert audit.find_positions(np.arange(60) == 59).tolist() == [59]
-    assert audit.find_positions([]).tolist() == []
+    assert find_positions([59, 0, 0], 60).tolist() == [59, 0, 0]
+    assert find_positions(np.arange(60) == 59, 60).tolist() == [59]
+    assert find_positions([], 60).tolist() == []
     for rows in ([60], [0, 60], [-1], [-1, 5]):
         with pytest.raises(ValueError, match=f"indices from 0 to 59, got {min(rows)} to {max(rows)}"):
-            audit.find_positions(rows)
+            find_positions(rows, 60)
     with pytest.raises(ValueError, match=r"rows must be 60 Booleans or indices, got shape \(5,\)"):
-        audit.find_positions(np.ones(5, dtype=bool))
+        find_positions(np.ones(5, dtype=bool), 60)
+    audit = make_audit()
     audit.wrong[:3] = 0.5, 0.51, 0.49
-    assert audit.find_likely_wrong([0, 1, 2]).tolist() == [1]
+    assert find_likely_wrong(audit, [0, 1, 2]).tolist() == [1]
 
 
 def test_labels_are_corrected_where_they_are_likely_wrong_and_items_as_a_whole():
@@ -278,21 +288,22 @@ def test_slices_are_asked_for_once_unless_others_are_wanted(monkeypatch):
 
 def test_a_hidden_source_is_sought_in_tables_of_so_many_cells(monkeypatch):
     sought = []
-    monkeypatch.setattr(labels_module, "find_hidden_source", lambda *given: sought.append(given) or "found")
-    model = SimpleNamespace(model_=SimpleNamespace(encoder=SimpleNamespace(n_features=4)))
+    monkeypatch.setattr(hidden_sources, "find_hidden_sources", lambda *given: sought.append(given) or ["found"])
+    fitted = SimpleNamespace(encoder=SimpleNamespace(n_features=4), out_of_fold=SimpleNamespace(own_folds=None))
+    model = SimpleNamespace(model_=fitted)
     audit = make_audit(X=np.zeros((60, 4)), encoder=TableEncoder(4), model=model)
-    monkeypatch.setattr(labels_module, "MOST_CELLS", 60 * 4)
-    assert audit.find_hidden_source() == "found"
+    monkeypatch.setattr(hidden_sources, "MOST_CELLS", 60 * 4)
+    assert audit.hidden_sources() == ["found"]
     judged, by, suspects, share = sought[0]
     assert (by, share, suspects.tolist()) == (model, audit.noise_rate[0], audit.suspects().tolist())
     assert judged.posterior is audit.posterior
-    monkeypatch.setattr(labels_module, "MOST_CELLS", 60 * 4 - 1)
-    assert audit.find_hidden_source() is None
+    monkeypatch.setattr(hidden_sources, "MOST_CELLS", 60 * 4 - 1)
+    assert audit.hidden_sources() == []
     several = make_audit(3, X=np.zeros((60, 4)), encoder=TableEncoder(4), model=model)
-    monkeypatch.setattr(labels_module, "MOST_CELLS", 60 * 9 - 1)
-    assert several.find_hidden_source() is None
-    monkeypatch.setattr(labels_module, "MOST_CELLS", 60 * 9)
-    assert several.find_hidden_source() == "found"
+    monkeypatch.setattr(hidden_sources, "MOST_CELLS", 60 * 9 - 1)
+    assert several.hidden_sources() == []
+    monkeypatch.setattr(hidden_sources, "MOST_CELLS", 60 * 9)
+    assert several.hidden_sources() == ["found"]
 
 
 def test_times_of_issues_are_a_column_or_given(monkeypatch):
@@ -317,31 +328,32 @@ def test_judged_rows_are_those_that_some_fold_judged_with_labels_before_any_revi
     given = make_audit().given
     before = np.where(given == "a", "b", "a")
     audit = make_audit(X=X, encoder=TableEncoder(1), judged=np.arange(60) % 2 > 0, before_review=before)
-    rows = audit.judged_rows
+    rows = collect_judged_rows(audit)
     np.testing.assert_array_equal(rows.table, X[1::2])
     np.testing.assert_array_equal(rows.labels, 1 - audit.label_indices[1::2])
     np.testing.assert_allclose(rows.expected.clean, audit.clean[1::2])
     np.testing.assert_allclose(rows.expected.matrices, audit.noise.matrix[None])
     assert rows.without == {}
     hidden = SimpleNamespace(position=0, posterior=audit.posterior, noise=audit.noise)
-    assert replace(audit, judged=None, hidden_source=hidden).judged_rows.without == {0: (audit.posterior, audit.noise)}
+    allowed = collect_judged_rows(allow_for(change(audit, judged=None), hidden))
+    assert allowed.without == {0: (audit.posterior, audit.noise)}
     by_source = make_audit_by_source(X=X, encoder=TableEncoder(1), rows_per_case=4.0)
-    rows = by_source.judged_rows
-    np.testing.assert_array_equal(rows.expected.matrix_of_row, by_source.source_indices)
-    np.testing.assert_allclose(rows.expected.matrices, by_source.by_source.matrices_by_index)
-    np.testing.assert_allclose(rows.expected.clean, by_source.by_source.clean(by_source.posterior))
+    rows = collect_judged_rows(by_source)
+    np.testing.assert_array_equal(rows.expected.matrix_of_row, by_source.sources.indices)
+    np.testing.assert_allclose(rows.expected.matrices, by_source.context.by_source.matrices_by_index)
+    np.testing.assert_allclose(rows.expected.clean, by_source.context.by_source.clean(by_source.posterior))
     assert rows.rows_per_case == 4.0
     np.testing.assert_array_equal(rows.labels, by_source.label_indices)
 
 
 def test_what_asks_for_our_model_says_who_judged():
     audit = make_audit(noise=make_matrices(2))
-    for ask in (lambda: audit.explain(0), lambda: audit.fitted, audit.find_hidden_source):
+    for ask in (lambda: audit.explain(0), audit.hidden_sources):
         with pytest.raises(ValueError, match="from a model of ours, and these labels were judged by somebody"):
             ask()
     with pytest.raises(ValueError, match="row must be at most 59"):
         audit.explain(60)
     with pytest.raises(ValueError, match="n_reasons must be an integer >= 0"):
-        audit.explanations([0], -1)
-    assert not audit.looks_in_sample
-    assert replace(audit, in_sample_reason="too good").looks_in_sample
+        explain_rows(audit, [0], -1)
+    assert not audit.judge.looks_in_sample
+    assert change(audit, in_sample_reason="too good").judge.looks_in_sample

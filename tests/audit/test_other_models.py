@@ -24,7 +24,6 @@ from untwist.audit import Decisions, audit_labels, seen_labels
 from untwist.audit.posteriors import read_posteriors
 from untwist.boosting import memory
 from untwist.crossing import cross_fit_clones, find_held_out_shares
-from untwist.noise.two_classes import TwoClassNoise
 from untwist.report import compare, report
 from untwist.twisters import ClassNoise
 
@@ -61,8 +60,8 @@ def test_posteriors_of_another_model_find_the_wrong_labels(noisy):
     assert share == pytest.approx(0.2, abs=0.05)
     assert wrong[audit.suspects()].mean() > 0.85
     assert np.isin(np.flatnonzero(wrong), audit.suspects()).mean() > 0.7
-    assert audit.judge == "posteriors that were given"
-    assert isinstance(audit.noise, TwoClassNoise)
+    assert audit.judge.name == "posteriors that were given"
+    assert isinstance(audit.noise, Untwisting)
 
 
 def test_without_rows_the_same_is_found(noisy):
@@ -109,7 +108,7 @@ def test_tables_of_any_layout_are_judged_alike(noisy):
     for table in (sparse.coo_matrix(X), batch):
         audit = audit_labels(table, y, pred_probs=posterior)
         np.testing.assert_array_equal(audit.wrong, there.wrong)
-        np.testing.assert_array_equal(audit.numbers, there.numbers)
+        np.testing.assert_array_equal(audit.table.numbers, there.table.numbers)
     trees = RandomForestClassifier(5, random_state=0)
     by_model = [audit_labels(table, y, trees) for table in (sparse.csr_matrix(X), sparse.coo_matrix(X))]
     np.testing.assert_array_equal(by_model[1].wrong, by_model[0].wrong)
@@ -138,11 +137,13 @@ def test_sources_and_items_are_judged_by_posteriors_of_others():
         audit_labels(X, y, pred_probs=predict_unseen(model, X, y), source=source),
         audit_labels(y=y, pred_probs=predict_unseen(model, X, y), source=source, item=item),
     ):
-        worst = audit.list_sources()[0]
+        worst = audit.sources.rate()[0]
         assert (worst.name, worst.stands_out) == ("eve", True)
         assert worst.share_wrong == pytest.approx(0.4, abs=0.08)
-        assert audit.labels_per_item == 3
-        assert np.mean([one.truth == truth[3 * number] for number, one in enumerate(audit.list_items())]) > 0.95
+        assert audit.sources.labels_per_item == 3
+        assert (
+            np.mean([one.truth == truth[3 * number] for number, one in enumerate(audit.sources.judge_items())]) > 0.95
+        )
         # All rows of an item have the same posterior.
         assert np.ptp(audit.posterior.reshape(400, 3, 2), axis=1).max() == 0
     with pytest.raises(ValueError, match="item must come with source"):
@@ -218,7 +219,7 @@ def test_arguments_that_do_not_go_together_are_refused(noisy):
 def test_what_needs_our_trees_or_rows_says_so(noisy):
     X, y, _, posterior = noisy
     audit = audit_labels(X, y, pred_probs=posterior)
-    for ask in (lambda: audit.explain(0), audit.find_hidden_source, lambda: audit.fitted, lambda: compare(audit)):
+    for ask in (lambda: audit.explain(0), audit.hidden_sources, lambda: compare(audit)):
         with pytest.raises(ValueError, match=r"from a model of ours.*judged by posteriors that were given"):
             ask()
     assert isinstance(audit.slices(), list)
@@ -261,8 +262,8 @@ def test_a_classifier_is_fitted_out_of_fold_and_stays_as_it_is(noisy):
     forest = RandomForestClassifier(60, random_state=0).fit(X, y)
     before = forest.predict_proba(X)
     audit = audit_labels(X, y, forest)
-    assert audit.judge == "RandomForestClassifier, fitted out of fold"
-    assert not audit.looks_in_sample
+    assert audit.judge.name == "RandomForestClassifier, fitted out of fold"
+    assert not audit.judge.looks_in_sample
     assert wrong[audit.suspects()].mean() > 0.85
     np.testing.assert_array_equal(forest.predict_proba(X), before)
 
@@ -345,7 +346,7 @@ def test_a_pipeline_takes_categories_and_weights():
     encoder = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     model = make_pipeline(encoder, LogisticRegression())
     audit = audit_labels(frame, np.where(wrong, 1 - truth, truth), model, sample_weight=np.full(900, 2.0))
-    assert audit.judge == "LogisticRegression, fitted out of fold"
+    assert audit.judge.name == "LogisticRegression, fitted out of fold"
     assert wrong[audit.suspects()].mean() > 0.95
     assert (audit.weight == 2).all()
 
@@ -410,9 +411,9 @@ def test_posteriors_that_have_seen_noisy_labels_are_named(noisy, model, has_rows
     seen = model.fit(X, y).predict_proba(X)
     with pytest.warns(UserWarning, match="pred_probs look as if they had seen the labels"):
         audit = audit_labels(X if has_rows else None, y, pred_probs=seen)
-    assert audit.looks_in_sample
+    assert audit.judge.looks_in_sample
     assert "the posteriors look as if they had seen the labels" in str(audit)
-    assert audit.in_sample_reason in str(audit)
+    assert audit.judge.in_sample_reason in str(audit)
 
 
 @pytest.mark.parametrize(
@@ -438,7 +439,7 @@ def test_posteriors_out_of_fold_raise_no_alarm_on_clean_or_noisy_data(noisy, mod
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             for rows in (table, None):
-                assert not audit_labels(rows, labels, pred_probs=posterior).looks_in_sample
+                assert not audit_labels(rows, labels, pred_probs=posterior).judge.looks_in_sample
 
 
 def test_of_many_rows_a_sample_is_compared(noisy, monkeypatch):
@@ -511,15 +512,15 @@ def test_columns_in_another_order_are_asked_about(noisy):
 def test_an_unfitted_classifier_of_ours_is_fitted_as_the_audit_would():
     X, y, _ = draw_noisy_rows(300)
     given = QuickClassifier(max_depth=2)
-    audit = audit_labels(X, y, given, random_state=3, seeks_sources=False)
+    audit = audit_labels(X, y, given, random_state=3)
     assert not hasattr(given, "model_")
     assert audit.model.max_depth == 2
     fitted = QuickClassifier(max_depth=2, random_state=3).fit(X, y)
-    np.testing.assert_array_equal(audit.wrong, audit_labels(X, y, fitted, seeks_sources=False).wrong)
-    mine = audit_labels(X, y, UntwistClassifier(random_state=0), random_state=3, seeks_sources=False)
+    np.testing.assert_array_equal(audit.wrong, audit_labels(X, y, fitted).wrong)
+    mine = audit_labels(X, y, UntwistClassifier(random_state=0), random_state=3)
     assert mine.model.random_state == 0
     halves = np.array([[np.arange(0, 300, 2), np.arange(1, 300, 2)], [np.arange(1, 300, 2), np.arange(0, 300, 2)]])
-    by_halves = audit_labels(X, y, UntwistClassifier(cv=halves), seeks_sources=False)
+    by_halves = audit_labels(X, y, UntwistClassifier(cv=halves))
     np.testing.assert_array_equal(by_halves.model.cv, halves)
     with pytest.raises(ValueError, match="cv must be None beside a model that has its own"):
         audit_labels(X, y, UntwistClassifier(cv=3), cv=4)
@@ -530,9 +531,7 @@ def test_a_classifier_of_ours_that_chooses_nothing_is_fitted_out_of_fold():
     given = PILBoostClassifier(alpha=1.0, n_estimators=20, max_depth=2, random_state=0)
     audit = audit_labels(X, y, given)
     assert audit.model is None
-    assert audit.judge == "PILBoostClassifier, fitted out of fold"
-    # One that is fitted has seen every label: it is cloned all the same.
-    np.testing.assert_array_equal(audit_labels(X, y, given.fit(X, y)).wrong, audit.wrong)
+    assert audit.judge.name == "PILBoostClassifier, fitted out of fold"
     # Believing every label is how it learns; the audit says how many are wrong all the same, and nothing warns of it.
-    believing = audit_labels(X, y, QuickClassifier(alpha=1.0), seeks_sources=False)
+    believing = audit_labels(X, y, QuickClassifier(alpha=1.0))
     assert believing.noise.found

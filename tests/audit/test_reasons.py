@@ -1,12 +1,12 @@
 """Reasons, by a model whose trees are written by hand: what is usual, what speaks against a label, what is similar."""
 
 import datetime
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from helpers.small_audits import change
 from untwist.audit import reasons
 from untwist.audit.reasons import Explanation, Reason, ReasonFinder, describe_limit, describe_value
 from untwist.data.encoding import TableEncoder
@@ -51,7 +51,7 @@ def make_finder(n_classes=2, n=40, seed=0, **changes):
     table[:, 3] = rng.integers(0, 3, n)
     table[rng.random((n, 4)) < 0.1] = np.nan
     labels = rng.integers(0, n_classes, n)
-    return replace(ReasonFinder(Model(Schema({3: ("u", "v", "w")}), n_classes), table, labels), **changes)
+    return change(ReasonFinder(Model(Schema({3: ("u", "v", "w")}), n_classes), table, labels), **changes)
 
 
 def test_what_is_usual_is_the_median_or_the_commonest_category():
@@ -69,7 +69,7 @@ def test_what_is_usual_is_the_median_or_the_commonest_category():
     dates = make_finder()
     dates.table[:, 0] = np.arange(40.0)
     schema = SimpleNamespace(categories={}, dates={0})
-    dates = replace(dates, fitted=SimpleNamespace(encoder=SimpleNamespace(schema=schema)), labels=np.zeros(40, int))
+    dates = change(dates, fitted=SimpleNamespace(encoder=SimpleNamespace(schema=schema)), labels=np.zeros(40, int))
     assert dates.find_usual(0)[0] == 19.0  # And no mean of two dates.
 
 
@@ -136,14 +136,14 @@ def test_similar_rows_share_most_leaves_and_of_equals_the_first_come_first(block
         others = sorted(np.delete(np.arange(300), row), key=lambda other: (-shared[row, other], other))
         assert similar.tolist() == others[:20]
     groups = np.arange(300) // 4
-    for row, similar in enumerate(replace(many, groups=groups).find_similar(np.arange(300))):
+    for row, similar in enumerate(change(many, groups=groups).find_similar(np.arange(300))):
         others = np.flatnonzero(groups != groups[row])
         assert similar.tolist() == sorted(others, key=lambda other: (-shared[row, other], other))[:20]
     few = make_finder(n=6)
-    in_three, alone = replace(few, groups=np.array([0, 0, 0, 0, 1, 2])).find_similar(np.array([2, 4]))
+    in_three, alone = change(few, groups=np.array([0, 0, 0, 0, 1, 2])).find_similar(np.array([2, 4]))
     assert sorted(in_three) == [4, 5]
     assert sorted(alone) == [0, 1, 2, 3, 5]
-    assert [one.tolist() for one in replace(few, groups=np.zeros(6, int)).find_similar(np.array([2]))] == [[]]
+    assert [one.tolist() for one in change(few, groups=np.zeros(6, int)).find_similar(np.array([2]))] == [[]]
     (similar,) = few.find_similar(np.array([2]))
     assert sorted(similar) == [0, 1, 3, 4, 5]
 
@@ -201,12 +201,12 @@ def test_an_explanation_in_words():
         "  age is 51, usually 40 (+0.25)",
     ]
     for n_predicted in (0, 12):
-        told = str(replace(one, n_predicted=n_predicted)).splitlines()[1]
+        told = str(change(one, n_predicted=n_predicted)).splitlines()[1]
         assert told == "  12 of the 20 most similar rows bear another label"
-    assert "1 of them yes" in str(replace(one, n_predicted=1))
-    assert "11 of them yes" in str(replace(one, n_predicted=11))
-    assert str(replace(one, n_similar=0)).splitlines()[1:] == ["  age is 51, usually 40 (+0.25)"]
-    assert replace(one, wrong_at_most=0.9).likely == "up to 90%"
-    unknown = replace(one, wrong=float("nan"))
+    assert "1 of them yes" in str(change(one, n_predicted=1))
+    assert "11 of them yes" in str(change(one, n_predicted=11))
+    assert str(change(one, n_similar=0)).splitlines()[1:] == ["  age is 51, usually 40 (+0.25)"]
+    assert change(one, wrong_at_most=0.9).likely == "up to 90%"
+    unknown = change(one, wrong=float("nan"))
     assert (one.is_judged, unknown.is_judged, unknown.likely) == (True, False, "not judged")
     assert str(unknown).startswith("row 7: labelled no, not judged\n")

@@ -5,6 +5,8 @@ import pytest
 from scipy.special import entr
 
 from untwist.audit import Decisions, audit_labels
+from untwist.audit.labels import value_review
+from untwist.audit.reviewed import change_reviewed, find_known_wrong
 from untwist.data.fingerprints import fingerprint
 
 
@@ -26,7 +28,7 @@ def decide(X, y, truth, rows):
 def reviewed(request):
     """A first audit, one after a review of its worst and some of its best rows, these rows, and what is true."""
     X, y, truth = draw_rows(classes=request.param)
-    first = audit_labels(X, y, n_jobs=1, seeks_sources=False)
+    first = audit_labels(X, y, n_jobs=1)
     rows = np.concatenate([first.ranking[:80], first.ranking[-10:]])
     second = audit_labels(X, y, reviewed=decide(X, y, truth, rows), n_jobs=1)
     return first, second, rows, truth
@@ -39,7 +41,7 @@ def test_reviewed_rows_are_certain_and_never_suspects(reviewed):
     first, second, rows, truth = reviewed
     assert np.flatnonzero(second.reviewed).tolist() == sorted(rows.tolist())
     np.testing.assert_array_equal(second.given, first.given)
-    for labels in (second.predicted, second.labels_after_review):
+    for labels in (second.predicted, change_reviewed(second)):
         np.testing.assert_array_equal(labels[rows], truth[rows])
     is_wrong = first.given[rows] != truth[rows]
     np.testing.assert_array_equal(second.wrong[rows], is_wrong)
@@ -76,13 +78,13 @@ def test_shares_are_those_of_the_labels_that_are_left(reviewed):
 def test_labels_found_wrong_count_as_wrong_until_they_are_changed(reviewed):
     first, before, rows, truth = reviewed
     n_wrong = int(np.count_nonzero(first.given[rows] != truth[rows]))
-    changed = before.labels_after_review
-    after = audit_labels(before.X, changed, reviewed=decide(before.X, first.given, truth, rows), n_jobs=1)
+    changed = change_reviewed(before)
+    after = audit_labels(before.table.X, changed, reviewed=decide(before.table.X, first.given, truth, rows), n_jobs=1)
     for audit, still in ((before, n_wrong), (after, 0)):
         review = audit.review
         assert (review.rows, review.wrong, review.right) == (90, n_wrong, 90 - n_wrong)
         assert (review.still_wrong, review.skipped, review.rows_left) == (still, 0, 510)
-        assert np.count_nonzero(audit.is_known_wrong) == still
+        assert np.count_nonzero(find_known_wrong(audit)) == still
         share, low, high = audit.noise_rate
         assert low <= np.mean(audit.given != truth) <= high
         assert share == pytest.approx((still + review.wrong_left[0]) / 600)
@@ -109,7 +111,7 @@ def test_labels_changed_in_part_count_in_part(reviewed):
     labels = first.given.copy()
     changed = rows[labels[rows] != truth[rows]][:7]
     labels[changed] = truth[changed]
-    audit = audit_labels(before.X, labels, before.model)
+    audit = audit_labels(before.table.X, labels, before.model)
     n_wrong = before.review.wrong
     assert audit.review.still_wrong == n_wrong - 7
     assert f"the data still hold {n_wrong - 7} of the {n_wrong} labels found wrong" in str(audit)
@@ -117,9 +119,9 @@ def test_labels_changed_in_part_count_in_part(reviewed):
 
 def test_posteriors_of_another_model_count_alike(reviewed):
     first, second, rows, truth = reviewed
-    decisions = decide(second.X, first.given, truth, rows)
-    for labels in (first.given, second.labels_after_review):
-        audit = audit_labels(second.X, labels, pred_probs=first.posterior, reviewed=decisions)
+    decisions = decide(second.table.X, first.given, truth, rows)
+    for labels in (first.given, change_reviewed(second)):
+        audit = audit_labels(second.table.X, labels, pred_probs=first.posterior, reviewed=decisions)
         np.testing.assert_array_equal(audit.given, labels)
         assert audit.review.wrong == second.review.wrong
         assert audit.review.still_wrong == np.count_nonzero(labels[rows] != truth[rows])
@@ -132,14 +134,14 @@ def test_rows_that_were_skipped_are_counted_and_left():
     words = np.where(rows < 10, "skip", decisions.decision)
     labels = np.where(rows < 10, y[rows], truth[rows])
     decisions = Decisions(rows, y[rows], words, labels, [""] * 30, decisions.fingerprint)
-    audit = audit_labels(X, y, reviewed=decisions, n_jobs=1, seeks_sources=False)
+    audit = audit_labels(X, y, reviewed=decisions, n_jobs=1)
     assert (audit.review.rows, audit.review.skipped, audit.review.rows_left) == (20, 10, 280)
     assert "right; 10 more were skipped" in str(audit)
 
 
 def test_without_decisions_nobody_knows_what_was_found():
     X, y, _ = draw_rows(300)
-    audit = audit_labels(X, y, reviewed=np.arange(20), n_jobs=1, seeks_sources=False)
+    audit = audit_labels(X, y, reviewed=np.arange(20), n_jobs=1)
     assert (audit.review.wrong, audit.review.right, audit.review.still_wrong) == (None, None, 0)
     assert "20 rows are reviewed: their labels are right" in str(audit)
 
@@ -149,10 +151,10 @@ def test_clean_labels_beside_some_found_wrong_are_not_called_clean():
     y = truth.copy()
     y[:3] = 1 - y[:3]
     rows = np.arange(60)
-    audit = audit_labels(X, y, reviewed=decide(X, y, truth, rows), n_jobs=1, seeks_sources=False)
+    audit = audit_labels(X, y, reviewed=decide(X, y, truth, rows), n_jobs=1)
     assert audit.review.still_wrong == 3
-    assert audit.highest_share >= 3 / 300
-    assert audit.bound_wrong(rows) == (3.0 if audit.knows_share else 0.0, 3.0)
+    assert audit.verdict.highest_share >= 3 / 300
+    assert audit.bound_wrong(rows) == (3.0 if audit.verdict.knows_share else 0.0, 3.0)
     assert "the data still hold all 3 labels found wrong" in str(audit)
 
 
@@ -188,23 +190,23 @@ def test_reasons_slices_and_the_next_labels_follow(reviewed):
 
 def test_a_model_that_was_taught_is_audited_by_its_own_review(reviewed):
     first, second, rows, truth = reviewed
-    for labels in (first.given, second.labels_after_review):
-        again = audit_labels(second.X, labels, second.model)
+    for labels in (first.given, change_reviewed(second)):
+        again = audit_labels(second.table.X, labels, second.model)
         np.testing.assert_array_equal(again.wrong[~again.reviewed], second.wrong[~second.reviewed])
         np.testing.assert_array_equal(again.given, labels)
     with pytest.raises(ValueError, match="reviewed belongs to the fit of the model that is given"):
-        audit_labels(second.X, first.given, second.model, reviewed=rows)
+        audit_labels(second.table.X, first.given, second.model, reviewed=rows)
     other = first.given.copy()
     row = int(rows[first.given[rows] == truth[rows]][0])
     other[row] = (other[row] + 1) % len(second.classes)
     with pytest.raises(ValueError, match=f"row {row} has another one"):
-        audit_labels(second.X, other, second.model)
+        audit_labels(second.table.X, other, second.model)
 
 
 def test_confirmed_labels_of_clean_data_leave_no_suspects():
     X, _, truth = draw_rows(300)
-    rows = audit_labels(X, truth, n_jobs=1, seeks_sources=False).suspects(budget=60)
-    audit = audit_labels(X, truth, reviewed=decide(X, truth, truth, rows), n_jobs=1, seeks_sources=False)
+    rows = audit_labels(X, truth, n_jobs=1).suspects(budget=60)
+    audit = audit_labels(X, truth, reviewed=decide(X, truth, truth, rows), n_jobs=1)
     assert not audit.noise.found
     assert len(audit.suspects()) == 0
     assert not np.isin(audit.suspects(budget=300), rows).any()
@@ -216,7 +218,7 @@ def test_confirmed_labels_of_clean_data_leave_no_suspects():
 def test_aims_are_two_orders(reviewed):
     first, second, _, _ = reviewed
     for audit in (first, second):
-        value = audit.value_for_model
+        value = value_review(audit.truth)
         for row in range(0, 600, 50):  # The slow way: the variance of each class, one by one.
             expected = sum(q * (1.0 - q) for q in audit.truth[row])
             assert value[row] == pytest.approx(expected, abs=1e-12)
@@ -229,7 +231,7 @@ def test_aims_are_two_orders(reviewed):
             audit.suspects(aim="rows")
         with pytest.raises(ValueError, match="exclude each other"):
             audit.suspects(aim="model", budget=3, false_discovery_rate=0.1)
-    np.testing.assert_array_equal(second.value_for_model[second.reviewed], 0.0)
+    np.testing.assert_array_equal(value_review(second.truth)[second.reviewed], 0.0)
 
 
 GRID = np.linspace(0.005, 0.995, 199)

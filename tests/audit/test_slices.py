@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,10 +11,11 @@ from scipy.stats import gamma, kstest, poisson
 from sklearn.datasets import make_classification
 
 from helpers.quick import QuickClassifier
-from helpers.small_audits import make_pairs, make_sources
+from helpers.small_audits import change, make_pairs, make_sources
 from untwist.audit import audit_labels, slices
 from untwist.audit.discoveries import select_discoveries
 from untwist.audit.expectation import LEAST_POSTERIOR, OFFSET_SPREAD, SLOPE_SPREAD, Expectation, calibrate
+from untwist.audit.hidden_sources import allow_for
 from untwist.audit.slices import (
     EXPECTED_EXCESS,
     WORTH_FITTING,
@@ -235,12 +234,13 @@ def draw_classes_at_sites(seed, rate_here, rate_elsewhere, n=2000):
 
 @pytest.fixture(scope="module")
 def sites():
-    return audit_labels(*draw_rows_of_sites(0.4, 0.1))
+    audit = audit_labels(*draw_rows_of_sites(0.4, 0.1))
+    return allow_for(audit, audit.hidden_sources()[0])
 
 
 def test_a_noisy_slice_is_named_with_its_share(sites):
     audit = sites
-    here = (audit.X["site"] == "P").to_numpy()
+    here = (audit.table.X["site"] == "P").to_numpy()
     (first,) = audit.slices()
     assert (first.column, first.where, first.rows) == ("site", "P", int(here.sum()))
     assert first.share_wrong == pytest.approx(0.4, abs=0.08)
@@ -248,7 +248,7 @@ def test_a_noisy_slice_is_named_with_its_share(sites):
     assert first.share_wrong < first.high < 0.6
     assert first.p_value < 1e-4
     assert str(first) == f"up to {first.high:.1%} of the {here.sum()} rows where site is P"
-    known = replace(first, column=2, share_wrong=0.4, low=0.3, high=0.5)
+    known = change(first, column=2, share_wrong=0.4, low=0.3, high=0.5)
     assert str(known) == f"40.0% (30.0% to 50.0%) of the {here.sum()} rows where column 2 is P"
     assert audit.slices([0, 1]) == []
     assert audit.slices(false_discovery_rate=first.p_value / 100) == []
@@ -264,7 +264,7 @@ def test_a_noisy_slice_of_several_classes_is_named_with_its_share():
     here = (X["site"] == "P").to_numpy()
     assert (first.column, first.where, first.rows) == ("site", "P", here.sum())
     assert first.share_wrong == pytest.approx(wrong[here].mean(), abs=0.08)
-    absent = replace(audit, weight=np.where(here & (np.cumsum(here) > 90), 0.0, 1.0))
+    absent = change(audit, weight=np.where(here & (np.cumsum(here) > 90), 0.0, 1.0))
     assert "site" not in [one.column for one in absent.slices()]  # Fewer than 100 rows tell little.
 
 
@@ -272,8 +272,8 @@ def test_a_noisy_slice_of_several_classes_is_named_with_its_share():
 @pytest.mark.thinned(2)
 def test_uniform_noise_has_no_slices(rate):
     for seed in range(2):
-        assert audit_labels(*draw_rows_of_sites(rate, rate, seed), seeks_sources=False).slices() == []
-    assert audit_labels(*draw_classes_at_sites(1, rate, rate)[:2], seeks_sources=False).slices() == []
+        assert audit_labels(*draw_rows_of_sites(rate, rate, seed)).slices() == []
+    assert audit_labels(*draw_classes_at_sites(1, rate, rate)[:2]).slices() == []
 
 
 def test_clean_but_hard_data_have_no_slices():
@@ -288,7 +288,8 @@ def test_clean_but_hard_data_have_no_slices():
 def test_what_sources_explain_is_no_slice():
     X, y = draw_rows_of_sites(0.4, 0.1, n=2000)
     X = X.assign(room=np.where(X["site"] == "P", "cellar", "hall"))
-    named = audit_labels(X[["a", "b", "room"]], y).slices()
+    audit = audit_labels(X[["a", "b", "room"]], y)
+    named = allow_for(audit, audit.hidden_sources()[0]).slices()
     assert [(one.column, one.where) for one in named] == [("room", "cellar")]
     assert audit_labels(X[["a", "b", "room"]], y, source=X["site"]).slices() == []
 
@@ -314,10 +315,10 @@ def test_of_many_categories_the_most_frequent_are_parts():
 def test_slices_are_quarters_categories_and_what_is_missing():
     X, y = draw_rows_of_sites(0.2, 0.2, n=400)
     X.loc[::10, "b"] = np.nan
-    audit = audit_labels(X, y, seeks_sources=False)
-    values = audit.numbers
+    audit = audit_labels(X, y)
+    values = audit.table.numbers
     for column, name in enumerate(X):
-        parts = list(split_column(audit.fitted.encoder, column, values[:, column]))
+        parts = list(split_column(audit.model.model_.encoder, column, values[:, column]))
         np.testing.assert_array_equal(sum(rows.astype(int) for _, rows in parts), 1)  # Every row is in one part.
         if name == "site":
             assert [where for where, _ in parts] == list("PQRS")
@@ -387,7 +388,7 @@ def asked(monkeypatch):
         seen["sources"].append((posterior, sources, options))
         found = make_sources(options["noise"], 2, names=tuple(options["names"]))
         shares = found.shares if seen["shares"] is None else np.array(seen["shares"])
-        return replace(found, shares=shares, counts=np.arange(1.0, len(shares) + 1))
+        return change(found, shares=shares, counts=np.arange(1.0, len(shares) + 1))
 
     monkeypatch.setattr(slices, "measure_parts", measure)
     monkeypatch.setattr(slices, "estimate_by_source", estimate)
@@ -400,7 +401,7 @@ def test_parts_of_enough_rows_are_measured_and_the_clearest_named_first(asked):
 
     def find(*shares):
         asked["scores"], asked["shares"] = iter(scores), shares
-        return find_slices(replace(judged, rows_per_case=1.5), encoder, range(3))
+        return find_slices(change(judged, rows_per_case=1.5), encoder, range(3))
 
     found = find(0.1, 0.4, 0.5)
     assert asked["parts"][0][1][:3] == [list(range(one, 400, 3)) for one in range(3)]
@@ -438,7 +439,7 @@ def test_too_few_rows_or_all_of_them_are_no_part(asked):
     weight = np.ones(300)
     weight[0] = 0.0
     asked["scores"] = iter([0.0] * 9)
-    assert find_slices(replace(judged, weight=weight), encoder, range(3)) == []
+    assert find_slices(change(judged, weight=weight), encoder, range(3)) == []
     assert [len(part) for part in asked["parts"][0][1]] == [100, 100]
     judged.table[:, 0] = 0.0
     assert find_slices(judged, encoder, [0, 2]) == []
@@ -449,7 +450,7 @@ def test_parts_of_a_column_that_was_left_out_are_judged_by_the_model_without_it(
     judged, encoder = make_rows(400)
     other = np.random.default_rng(5).dirichlet([1, 1], 400)
     noise = make_pairs()
-    judged = replace(judged, without={0: (other, noise)})
+    judged = change(judged, without={0: (other, noise)})
     asked["scores"] = iter([0.1, 0.2, 0.1, 0.2, 0.1, 6.0, 0.1])
     asked["shares"] = [0.1, 0.4, 0.1]
     (found,) = find_slices(judged, encoder, [1, 0])
@@ -486,7 +487,7 @@ def test_a_row_is_a_case_unless_told_otherwise():
 
 def test_taking_rows_takes_all_that_is_known_of_them():
     judged, _ = make_rows()
-    judged = replace(judged, without={1: (judged.posterior, judged.noise)}, weight=np.arange(300.0))
+    judged = change(judged, without={1: (judged.posterior, judged.noise)}, weight=np.arange(300.0))
     rows = np.array([9, 2])
     taken = judged.take(rows)
     np.testing.assert_array_equal(taken.table, judged.table[rows])

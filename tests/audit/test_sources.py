@@ -10,8 +10,10 @@ import pytest
 
 from untwist import UntwistClassifier
 from untwist.audit import audit_labels, sources
+from untwist.audit.correcting import find_likely_wrong
 from untwist.audit.judging import find_unseen_share, judge_by_source, move_interval
 from untwist.audit.sources import Disagreement, SourceQuality, find_disagreements, judge_items, rate_sources
+from untwist.audit.verdict import find_verdict
 from untwist.data.sources import LabelSources
 from untwist.noise.rates import estimate_rates
 from untwist.noise.sources import NoiseBySource, estimate_by_source
@@ -66,10 +68,10 @@ def annotated(request):
 
 def test_the_bad_branch_is_named_and_no_other(branches):
     audit, wrong = branches
-    first, *others = audit.list_sources()
-    here = audit.source == "Leipzig"
+    first, *others = audit.sources.rate()
+    here = audit.context.source == "Leipzig"
     assert first.name == "Leipzig"
-    assert [one.name for one in audit.list_sources() if one.stands_out] == ["Leipzig"]
+    assert [one.name for one in audit.sources.rate() if one.stands_out] == ["Leipzig"]
     assert first.labels == np.count_nonzero(here)
     assert first.low <= wrong[here].mean() <= first.high
     assert first.share_wrong == pytest.approx(wrong[here].mean(), abs=0.05)
@@ -80,7 +82,7 @@ def test_the_bad_branch_is_named_and_no_other(branches):
 
 def test_wrong_labels_of_the_bad_branch_are_found(branches):
     audit, wrong = branches
-    here = wrong & (audit.source == "Leipzig")
+    here = wrong & (audit.context.source == "Leipzig")
     suspects = audit.suspects()
     assert np.isin(np.flatnonzero(here), suspects).mean() > 0.8
     assert wrong[suspects].mean() > 0.85
@@ -94,7 +96,7 @@ def test_wrong_labels_of_the_bad_branch_are_found(branches):
 
 def test_the_words_name_the_branch_and_say_what_to_do(branches):
     audit, _ = branches
-    first = audit.list_sources()[0]
+    first = audit.sources.rate()[0]
     words = str(audit)
     assert f"{first.share_wrong:.1%} of the labels of Leipzig are wrong ({first.low:.1%} to {first.high:.1%})" in words
     assert f"about {first.expected_wrong:,.0f} of {first.labels:,}; review them first, or leave them out" in words
@@ -106,51 +108,53 @@ def test_the_words_name_the_branch_and_say_what_to_do(branches):
 def test_what_is_looked_at_and_what_was_given_go_together(branches):
     audit, _ = branches
     frame = audit.to_frame()
-    assert frame["source"].tolist() == audit.source.tolist()
+    assert frame["source"].tolist() == audit.context.source.tolist()
     assert frame["item"].tolist() == list(range(len(frame)))
     np.testing.assert_allclose(audit.truth.sum(axis=1), 1.0)
     np.testing.assert_allclose(1 - audit.truth[np.arange(len(frame)), audit.label_indices], audit.wrong, atol=1e-12)
     flipped = audit.wrong > 0.5
     assert (audit.predicted[flipped] != audit.given[flipped]).all()
     assert audit.explain(int(audit.ranking[0])).predicted == audit.predicted[audit.ranking[0]]
-    assert (audit.corrected() != audit.given).sum() == len(audit.find_likely_wrong(audit.suspects()))
+    assert (audit.corrected() != audit.given).sum() == len(find_likely_wrong(audit, audit.suspects()))
 
 
 def test_alpha_star_undoes_the_noise_of_each_row_by_its_own_source(branches):
     audit, _ = branches
-    bad, good = audit.source == "Leipzig", audit.source == "Bonn"
+    bad, good = audit.context.source == "Leipzig", audit.context.source == "Bonn"
     clear = np.abs(audit.clean[:, 1] - 0.5) > 0.3
-    assert np.median(audit.alpha_star[bad & clear]) > 3 * np.median(audit.alpha_star[good & clear])
+    assert np.median(audit.sources.alpha_star[bad & clear]) > 3 * np.median(audit.sources.alpha_star[good & clear])
     for row in range(0, 2000, 97):
-        matrix = audit.by_source.matrices[audit.by_source.names.tolist().index(audit.source[row])]
+        matrix = audit.context.by_source.matrices[
+            audit.context.by_source.names.tolist().index(audit.context.source[row])
+        ]
         followed = audit.clean[row] @ matrix
-        assert audit.alpha_star[row] == pytest.approx(alpha_star(audit.clean[row, 1], followed[1]), rel=1e-9)
+        assert audit.sources.alpha_star[row] == pytest.approx(alpha_star(audit.clean[row, 1], followed[1]), rel=1e-9)
 
 
 def test_alpha_star_without_sources_is_that_of_all_labels_and_of_two_classes_only():
     X, y, _, _ = draw_branches(400)
     audit = audit_labels(X, y)
-    np.testing.assert_allclose(audit.alpha_star, alpha_star(audit.clean[:, 1], audit.posterior[:, 1]))
+    np.testing.assert_allclose(audit.sources.alpha_star, alpha_star(audit.clean[:, 1], audit.posterior[:, 1]))
     features, labels, *_ = draw_annotators(100, n_classes=3)
     with pytest.raises(ValueError, match="alpha_star is for two classes, and there are 3"):
-        audit_labels(features, labels).alpha_star  # noqa: B018
+        audit_labels(features, labels).sources.alpha_star  # noqa: B018
 
 
 def test_without_sources_there_are_none():
     X, y, _, _ = draw_branches(300)
     audit = audit_labels(X, y)
-    assert (audit.source, audit.item, audit.by_source) == (None, None, None)
-    assert (audit.list_sources(), audit.list_disagreements(), audit.list_items()) == ([], [], [])
-    assert audit.describe_sources() == []
-    assert (audit.labels_per_item, audit.share_repeated) == (1.0, 0.0)
+    assert (audit.context.source, audit.context.item, audit.context.by_source) == (None, None, None)
+    assert (audit.sources.rate(), audit.sources.find_disagreements(), audit.sources.judge_items()) == ([], [], [])
+    assert audit.verdict.sources == ()
+    assert (audit.sources.labels_per_item, audit.sources.share_repeated) == (1.0, 0.0)
     assert list(audit.to_frame()) == ["is_label_issue", "label_quality", "given_label", "predicted_label"]
-    assert len(audit.sources_to_frame()) == len(audit.items_to_frame()) == 0
+    assert len(audit.sources.to_frame()) == len(audit.sources.items_to_frame()) == 0
 
 
 def test_good_sources_are_not_accused():
     X, y, branch, _ = draw_branches(1500, seed=3, rate=0.03)
     audit = audit_labels(X, y, source=branch)
-    assert not any(one.stands_out for one in audit.list_sources())
+    assert not any(one.stands_out for one in audit.sources.rate())
     assert "no source stands out among 5" in str(audit)
 
 
@@ -158,12 +162,12 @@ def test_where_no_source_stands_out_only_the_share_in_common_is_told(monkeypatch
     audit, _ = branches
     assert audit.noise.found
     few = [quality(name=name, share_wrong=share, stands_out=False) for name, share in (("u1", 0.929), ("u2", 0.0))]
-    monkeypatch.setattr("untwist.audit.labels.rate_sources", lambda *_: few)
+    monkeypatch.setattr("untwist.audit.audited_sources.rate_sources", lambda *_: few)
     share, low, high = audit.noise_rate
     in_common = f"of the labels of all {share:.1%} ({low:.1%} to {high:.1%}) are wrong"
-    assert audit.describe_sources() == [f"no source stands out among 2: {in_common}"]
-    monkeypatch.setattr("untwist.audit.labels.rate_sources", lambda *_: few[:1])
-    assert audit.describe_sources() == ["no source stands out among 1"]
+    assert [one.python for one in find_verdict(audit).sources] == [f"no source stands out among 2: {in_common}"]
+    monkeypatch.setattr("untwist.audit.audited_sources.rate_sources", lambda *_: few[:1])
+    assert [one.python for one in find_verdict(audit).sources] == ["no source stands out among 1"]
 
 
 def test_neither_the_order_of_rows_nor_the_names_of_sources_matter(branches):
@@ -176,7 +180,7 @@ def test_neither_the_order_of_rows_nor_the_names_of_sources_matter(branches):
     np.testing.assert_array_equal(other.predicted, audit.predicted[order])
     assert other.noise_rate == audit.noise_rate
     assert other.rate_by_label == audit.rate_by_label
-    assert [replace(one, name=one.name.removeprefix("zyxwv")) for one in other.list_sources()] == audit.list_sources()
+    assert [replace(one, name=one.name.removeprefix("zyxwv")) for one in other.sources.rate()] == audit.sources.rate()
 
 
 def test_a_fitted_model_brings_its_sources_and_others_are_refused(monkeypatch):
@@ -186,7 +190,7 @@ def test_a_fitted_model_brings_its_sources_and_others_are_refused(monkeypatch):
     monkeypatch.setattr(UntwistClassifier, "fit", lambda *_, **__: pytest.fail("fitted again"))
     audit = audit_labels(X, y, model)
     again = audit_labels(X, y, model, source=branch)
-    assert audit.source.tolist() == again.source.tolist() == branch.tolist()
+    assert audit.context.source.tolist() == again.context.source.tolist() == branch.tolist()
     np.testing.assert_array_equal(audit.wrong, again.wrong)
     with pytest.raises(ValueError, match="source must be that of the rows that the model was fitted to"):
         audit_labels(X, y, model, source=branch[::-1])
@@ -202,8 +206,8 @@ def test_labels_of_no_known_source_are_judged_as_those_of_all(branches):
     X, y, branch, _ = draw_branches()
     some = np.where(np.arange(len(y)) % 10 == 0, None, branch)
     audit = audit_labels(X, y, source=some)
-    assert audit.source.tolist() == some.tolist()
-    assert sum(one.labels for one in audit.list_sources()) == len(y) - len(y[::10])
+    assert audit.context.source.tolist() == some.tolist()
+    assert sum(one.labels for one in audit.sources.rate()) == len(y) - len(y[::10])
     assert "200 labels are of no known source: they are judged as those of all" in str(audit)
     assert audit.to_frame()["source"].isna().sum() == 200
     assert np.isfinite(audit.wrong).all()
@@ -214,7 +218,7 @@ def test_rows_of_weight_0_count_for_nothing_in_the_quality_of_a_source():
     weight = np.ones(800)
     weight[:80] = 0.0
     audit = audit_labels(X, y, source=branch, sample_weight=weight)
-    assert {one.name: one.labels for one in audit.list_sources()} == {
+    assert {one.name: one.labels for one in audit.sources.rate()} == {
         name: int(np.count_nonzero(branch[80:] == name)) for name in BRANCHES
     }
 
@@ -226,12 +230,12 @@ def test_the_truth_of_items_is_nearer_than_what_most_annotators_say(annotated):
     audit, truth, item = annotated
     n_classes = len(audit.classes)
     votes = np.array([np.bincount(audit.given[item == i], minlength=n_classes) for i in range(len(truth))])
-    found = audit.list_items()
+    found = audit.sources.judge_items()
     assert [one.item for one in found] == [f"item {i:04d}" for i in range(len(truth))]
     right = np.mean([one.truth == true for one, true in zip(found, truth, strict=True)])
     assert right > np.mean(votes.argmax(axis=1) == truth) + 0.01
-    assert audit.labels_per_item == 3.0
-    assert audit.share_repeated == 1.0
+    assert audit.sources.labels_per_item == 3.0
+    assert audit.sources.share_repeated == 1.0
     for one, counted in zip(found[:50], votes, strict=False):
         assert one.agreement == counted[one.truth] / 3
         assert len(one.votes) == 3
@@ -253,7 +257,7 @@ def test_all_rows_of_an_item_have_the_same_truth(annotated):
 
 def test_the_frames_have_the_columns_of_cleanlab(annotated):
     audit, truth, _ = annotated
-    frame = audit.items_to_frame()
+    frame = audit.sources.items_to_frame()
     multiannotator = pytest.importorskip("cleanlab.multiannotator")
     by_annotator = (
         audit.to_frame().assign(vote=audit.label_indices).pivot(index="item", columns="source", values="vote")
@@ -262,7 +266,7 @@ def test_the_frames_have_the_columns_of_cleanlab(annotated):
     assert set(frame) <= set(theirs["label_quality"])
     np.testing.assert_array_equal(frame["num_annotations"], theirs["label_quality"]["num_annotations"])
     assert np.mean(frame["consensus_label"].to_numpy() == theirs["label_quality"]["consensus_label"]) > 0.8
-    rated = audit.sources_to_frame()
+    rated = audit.sources.to_frame()
     stats = theirs["annotator_stats"]
     assert set(stats) <= set(rated)
     assert set(stats.index) == set(rated.index)
@@ -282,9 +286,9 @@ def test_items_without_names_are_rows_that_are_equal():
     X, y, who, item, _ = draw_annotators(200)
     audit = audit_labels(X, y, source=who)
     first = np.array([np.flatnonzero(item == i)[0] for i in item])
-    np.testing.assert_array_equal(audit.item, first)
+    np.testing.assert_array_equal(audit.context.item, first)
     named = audit_labels(X, y, source=who, item=item)
-    np.testing.assert_array_equal(named.item, item)
+    np.testing.assert_array_equal(named.context.item, item)
     np.testing.assert_allclose(named.wrong, audit.wrong, atol=1e-9)
 
 
@@ -292,13 +296,13 @@ def test_a_row_without_the_name_of_an_item_is_one_by_itself():
     X, y, who, item, _ = draw_annotators(200)
     some = np.where(item < 3, None, np.char.add("i", item.astype(str)))
     audit = audit_labels(X, y, source=who, item=some)
-    found = {one.item: one for one in audit.list_items()}
+    found = {one.item: one for one in audit.sources.judge_items()}
     assert len(found) == 197 + 9
     assert [len(found[f"row {row}"].votes) for row in range(9)] == [1] * 9
     assert len(found["i3"].votes) == 3
-    assert audit.item[9:12].tolist() == ["i3"] * 3
+    assert audit.context.item[9:12].tolist() == ["i3"] * 3
     again = audit_labels(X, y, audit.model, source=who, item=some)
-    np.testing.assert_array_equal(again.item, audit.item)
+    np.testing.assert_array_equal(again.context.item, audit.context.item)
 
 
 def test_annotators_who_mean_something_else_disagree():
@@ -307,7 +311,7 @@ def test_annotators_who_mean_something_else_disagree():
     y = np.where((who == "annotator 6") & (X[:, 3] > 0.25), 1 - y, y)
     y = np.where((who == "annotator 7") & (X[:, 3] < -0.25), 1 - y, y)
     audit = audit_labels(X, y, source=who, item=item)
-    first = audit.list_disagreements()[0]
+    first = audit.sources.find_disagreements()[0]
     assert {first.first, first.second} == {"annotator 6", "annotator 7"}
     assert first.stands_out
     assert first.share > first.expected
@@ -316,7 +320,7 @@ def test_annotators_who_mean_something_else_disagree():
 
 def test_annotators_who_err_by_themselves_disagree_as_expected(annotated):
     audit, _, _ = annotated
-    pairs = audit.list_disagreements()
+    pairs = audit.sources.find_disagreements()
     assert len(pairs) == 28
     assert sum(one.stands_out for one in pairs) <= 1
     total = sum(one.items for one in pairs)
@@ -620,7 +624,7 @@ def test_words_about_a_pair():
 
 def test_words_about_an_item(annotated):
     audit, _, _ = annotated
-    one = audit.list_items()[0]
+    one = audit.sources.judge_items()[0]
     name, label = one.votes[0]
     assert str(one).startswith(f"item 0000: {one.truth} ({one.probability:.0%} sure), from {label} by {name}, ")
     assert "by an unknown source" in str(replace(one, votes=((None, 1),)))
@@ -628,15 +632,17 @@ def test_words_about_an_item(annotated):
 
 def test_only_some_of_many_bad_sources_are_told(monkeypatch, branches):
     audit, _ = branches
-    monkeypatch.setattr("untwist.audit.words.MOST_SOURCES", 1)
-    monkeypatch.setattr("untwist.audit.labels.rate_sources", lambda *_: [quality(name=name) for name in "abc"])
-    lines = audit.describe_sources()
-    assert len(lines) == 2
-    assert lines[1] == "... and 2 more sources stand out: list_sources() has them all"
+    monkeypatch.setattr("untwist.audit.verdict.MOST_SOURCES", 1)
+    monkeypatch.setattr("untwist.audit.audited_sources.rate_sources", lambda *_: [quality(name=name) for name in "abc"])
+    verdict = find_verdict(audit)
+    assert len(verdict.sources) == 2
     on_command_line = "--json lists them all"
-    assert audit.describe_sources(for_command=True)[1] == f"... and 2 more sources stand out: {on_command_line}"
-    in_words = audit.describe(for_command=True)
-    assert in_words == str(audit).replace("list_sources() has them all", on_command_line)
+    assert verdict.sources[1] == (
+        "... and 2 more sources stand out: sources.rate() has them all",
+        f"... and 2 more sources stand out: {on_command_line}",
+    )
+    in_words = verdict.describe(for_command=True)
+    assert in_words == str(verdict).replace("sources.rate() has them all", on_command_line)
     assert on_command_line in in_words
     assert sources.FALSE_DISCOVERY_RATE == 0.05
 
@@ -655,7 +661,7 @@ def test_a_row_of_weight_zero_is_absent_though_it_names_an_item():
     np.testing.assert_allclose(other.posterior[: len(y)], audit.posterior, atol=1e-9)
     np.testing.assert_allclose(other.wrong[: len(y)], audit.wrong, atol=1e-9)
     np.testing.assert_allclose(other.truth[: len(y)], audit.truth, atol=1e-9)
-    np.testing.assert_array_equal(other.item[: len(y)], item.astype(str))
+    np.testing.assert_array_equal(other.context.item[: len(y)], item.astype(str))
 
 
 def test_items_without_names_do_not_take_those_of_others():
@@ -664,10 +670,10 @@ def test_items_without_names_do_not_take_those_of_others():
     names[::6] = None
     model = UntwistClassifier(random_state=0).fit(X, y, source=who, item=names)
     audit = audit_labels(X, y, model, source=who, item=names)
-    assert len(np.unique(audit.item)) == model.model_.out_of_fold.context.sources.n_items
+    assert len(np.unique(audit.context.item)) == model.model_.out_of_fold.sources.n_items
     nameless = UntwistClassifier(random_state=0).fit(X, y, source=who, item=[None] * len(y))
     audit = audit_labels(X, y, nameless, source=who, item=[None] * len(y))
-    np.testing.assert_array_equal(audit.item, np.arange(len(y)))
+    np.testing.assert_array_equal(audit.context.item, np.arange(len(y)))
 
 
 @pytest.mark.slow

@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 
 from helpers.quick import QuickClassifier
+from untwist import UntwistClassifier
 from untwist.audit import training
-from untwist.audit.training import train_chosen_candidate, train_on_numbers
-from untwist.fit_arguments import SourceColumns
-from untwist.settings import N_FOLDS
+from untwist.audit.training import collect_again, train_on_numbers
+from untwist.classifier import list_parameters
+from untwist.settings import N_FOLDS, resolve
+from untwist.theory.links import LogitLink
+from untwist.training_data import SourceColumns
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +50,7 @@ def told(monkeypatch):
 def test_the_candidate_is_narrowed_down_to_what_was_chosen(fitted, told):
     model, X, y = fitted
     weight = 1.0 + np.arange(80) % 2
-    assert train_chosen_candidate(model, X, y, weight, SourceColumns()) == "trained"
+    assert train_on_numbers(model, X, y, weight) == "trained"
     data = told[1]
     best = model.choice_.best
     assert (data.settings.alphas, data.settings.depths) == ((best.alpha,), (best.max_depth,))
@@ -56,7 +59,7 @@ def test_the_candidate_is_narrowed_down_to_what_was_chosen(fitted, told):
     assert sorted(data.encoder.schema.categories) == [1]
     told[0].interrupt = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
-        train_chosen_candidate(model, X, y, weight, SourceColumns())
+        train_on_numbers(model, X, y, weight)
 
 
 @pytest.mark.parametrize("without", [None, 0, 1])
@@ -73,16 +76,35 @@ def test_a_column_that_is_left_out_is_0_everywhere_and_no_category(fitted, told,
     assert list(data.settings.monotonic_cst) == [1, 0, 0]
 
 
-def test_folds_of_ones_own_are_kept_for_all_rows_and_not_for_some(told):
+def test_rows_come_in_the_folds_that_they_had(fitted):
+    model, X, y = fitted
+    data = collect_again(model, X, y, SourceColumns())
+    held_out = [np.flatnonzero(one).tolist() for one in data.folds]
+    assert sorted(row for one in held_out for row in one) == list(range(80))
+    assert data.folds.shape == (N_FOLDS, 80)
+
+
+def test_folds_of_ones_own_are_kept(told):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
     y = (X[:, 0] > 0).astype(int)
     folds = [(np.arange(40), np.arange(40, 80)), (np.arange(40, 80), np.arange(40))]
     model = QuickClassifier(n_estimators=2, max_depth=1, cv=folds, random_state=0).fit(X, y)
     train_on_numbers(model, X, y, np.ones(80))
-    assert told[1].settings.cv is model.model_.out_of_fold.context.own_folds
-    train_on_numbers(model, X[:60], y[:60], np.ones(60), rows=np.arange(60))
-    assert told[2].settings.cv == N_FOLDS
+    assert told[1].settings.cv is model.model_.out_of_fold.own_folds
+    np.testing.assert_array_equal(
+        collect_again(model, X, y, SourceColumns()).own_folds.held_out[0], np.arange(80) >= 40
+    )
+
+
+def test_a_link_that_mixes_no_families_stays_with_boosting(fitted, told):
+    model, X, y = fitted
+    settings = resolve(list_parameters(UntwistClassifier()), seed=0)
+    for link, families in ((None, "boosted"), (object.__new__(LogitLink), settings.families)):
+        double = SimpleNamespace(model_=SimpleNamespace(choice=model.choice_, link=link))
+        training._train(double, settings, X, y, np.ones(80))
+        assert told[-1].settings.families == families
+    assert settings.families != "boosted"
 
 
 def test_directions_by_the_names_of_columns_hold_for_rows_without_names(told):
@@ -93,12 +115,3 @@ def test_directions_by_the_names_of_columns_hold_for_rows_without_names(told):
         model = QuickClassifier(n_estimators=3, max_depth=1, monotonic_cst=directions, random_state=4).fit(X, y)
         assert train_on_numbers(model, X.to_numpy(), y, np.ones(80)) == "trained"
         assert told[-1].growth.monotone == expected
-
-
-def test_sources_are_those_that_are_told(fitted, told):
-    model, X, y = fitted
-    patient = np.arange(80) % 20
-    train_on_numbers(model, X, y, np.ones(80), SourceColumns(groups=patient))
-    assert told[-1].groups is not None
-    train_on_numbers(model, X, y, np.ones(80))
-    assert (told[-1].groups, told[-1].sources) == (None, None)

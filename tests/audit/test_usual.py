@@ -35,18 +35,18 @@ def audit():
     table["rare"] = rng.choice(["a", "b", "c", "d"], 500, p=[0.6, 0.33, 0.04, 0.03])
     table["never there"] = np.nan
     table.loc[rng.random(500) < 0.02, "age"] = np.nan
-    return audit_labels(table, labels, seeks_sources=False)
+    return audit_labels(table, labels)
 
 
 def test_unusual_values_are_those_that_few_rows_of_the_label_have(audit):
     rows = audit.ranking[:200]
-    columns = range(audit.numbers.shape[1])
-    encoder = audit.fitted.encoder
-    found = find_usual_values(encoder, audit.numbers, audit.label_indices, rows, columns)
+    columns = range(audit.table.numbers.shape[1])
+    encoder = audit.model.model_.encoder
+    found = find_usual_values(encoder, audit.table.numbers, audit.label_indices, rows, columns)
     for column, one in zip(columns, found, strict=True):
         for row, marked in zip(rows.tolist(), one.is_unusual.tolist(), strict=True):
-            values = audit.numbers[audit.label_indices == audit.label_indices[row], column].tolist()
-            expected = is_unusual(audit.numbers[row, column], values, column in encoder.schema.categories)
+            values = audit.table.numbers[audit.label_indices == audit.label_indices[row], column].tolist()
+            expected = is_unusual(audit.table.numbers[row, column], values, column in encoder.schema.categories)
             assert marked == expected, (column, row)
     marked = [one.is_unusual.any() for one in found]
     assert marked[encoder.feature_labels.index("rare")]
@@ -54,12 +54,14 @@ def test_unusual_values_are_those_that_few_rows_of_the_label_have(audit):
 
 
 def test_what_is_usual_is_a_range_or_the_commonest_category(audit):
-    names = audit.fitted.encoder.feature_labels
+    names = audit.model.model_.encoder.feature_labels
     columns = [names.index(name) for name in ("plan", "age", "never there")]
     rows = np.array([0])
-    plan, age, never = find_usual_values(audit.fitted.encoder, audit.numbers, audit.label_indices, rows, columns)
+    plan, age, never = find_usual_values(
+        audit.model.model_.encoder, audit.table.numbers, audit.label_indices, rows, columns
+    )
     label = audit.label_indices[0]
-    bearing = audit.X[audit.given == audit.given[0]]
+    bearing = audit.table.X[audit.given == audit.given[0]]
     shares = bearing["plan"].value_counts(normalize=True)
     assert plan.texts == {label: f"{shares.index[0]} ({shares.iloc[0]:.0%})"}
     low = bearing["age"].quantile(0.025, interpolation="lower")

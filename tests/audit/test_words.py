@@ -1,14 +1,14 @@
 """The words of an audit, of a few rows that nothing is fitted for."""
 
 import math
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from helpers.small_audits import make_audit, make_audit_by_source
-from untwist.audit import words
+from helpers.small_audits import change, make_audit, make_audit_by_source
+from untwist.audit import notebook, verdict
+from untwist.audit.audited_sources import AuditedSources
 from untwist.audit.confusions import Confusion
 from untwist.audit.labels import LabelAudit
 from untwist.audit.sources import Disagreement, SourceQuality
@@ -19,7 +19,7 @@ HIDDEN = SimpleNamespace(
     name="branch",
     share_as_source=0.2,
     interval_as_source=(0.1, 0.3),
-    advise=lambda for_command: f"branch, {'command' if for_command else 'Python'}",
+    advise=lambda for_command=False: f"branch, {'command' if for_command else 'Python'}",
 )
 
 
@@ -28,7 +28,12 @@ def percent(share, low, high):
 
 
 def stub_method(monkeypatch, name, answer):
-    monkeypatch.setattr(LabelAudit, name, lambda *_, **__: answer)
+    kind = LabelAudit if hasattr(LabelAudit, name) else AuditedSources
+    monkeypatch.setattr(kind, name, lambda *_, **__: answer)
+
+
+def tell(sentences, for_command=False):
+    return [one.tell(for_command=for_command) for one in sentences]
 
 
 # ---- how noisy ----
@@ -61,14 +66,14 @@ def test_the_noisiest_labels_are_told_and_the_others_counted(monkeypatch):
     stub_method(monkeypatch, "confusions", [])
     rates = {"a": (0.1, 0.0, 0.2), "b": (0.3, 0.1, 0.4), "c": (0.2, 0.1, 0.3)}
     audit = make_audit(3, rate_by_label=rates)
-    monkeypatch.setattr(words, "MOST_LABELS", 2)
+    monkeypatch.setattr(verdict, "MOST_LABELS", 2)
     assert str(audit).splitlines()[1:] == [
         f"  of those that say b: {percent(*rates['b'])}",
         f"  of those that say c: {percent(*rates['c'])}",
         "  ... and less of the 1 other labels",
     ]
-    monkeypatch.setattr(words, "MOST_LABELS", 3)
-    assert len(str(audit).splitlines()) == 4
+    monkeypatch.setattr(verdict, "MOST_LABELS", 3)
+    assert len(str(change(audit)).splitlines()) == 4
 
 
 @pytest.mark.parametrize("for_command", [False, True])
@@ -77,12 +82,12 @@ def test_without_noise_the_first_rows_are_offered(for_command):
     offer = (
         "--budget 50 lists the rows to look at first" if for_command else "suspects(budget=...) are the rows to look"
     )
-    first, *others = audit.describe(for_command=for_command).splitlines()
+    first, *others = audit.verdict.describe(for_command=for_command).splitlines()
     assert first.startswith(f"60 labels: {audit.noise.describe(audit.classes)}; {offer}")
     assert others == []
     reviewed = np.arange(60) < 7
-    settled = replace(audit, reviewed=reviewed, predicted=np.where(reviewed, audit.given, audit.predicted))
-    fooled = replace(settled, twins=TWINS).describe(for_command=for_command).splitlines()
+    settled = change(audit, reviewed=reviewed, predicted=np.where(reviewed, audit.given, audit.predicted))
+    fooled = change(settled, twins=TWINS).verdict.describe(for_command=for_command).splitlines()
     assert fooled == [
         f"60 labels: {NOTHING_KNOWN}",
         f"  twins, {'command' if for_command else 'Python'}",
@@ -93,42 +98,41 @@ def test_without_noise_the_first_rows_are_offered(for_command):
 
 def test_noise_is_described_by_its_rates_or_by_all_sources_together():
     audit = make_audit()
-    assert audit.describe_noise() == audit.noise.describe(audit.classes)
-    assert replace(make_audit(found=False), twins=TWINS).describe_noise() == NOTHING_KNOWN
+    assert audit.verdict.noise == audit.noise.describe(audit.classes)
+    assert change(make_audit(found=False), twins=TWINS).verdict.noise == NOTHING_KNOWN
     of_two = make_audit_by_source()
-    assert of_two.describe_noise() == of_two.noise.describe(of_two.classes)
+    assert of_two.verdict.noise == of_two.noise.describe(of_two.classes)
     of_three = make_audit_by_source(3)
-    assert of_three.describe_noise() == f"wrong labels: {percent(*of_three.noise_rate)} of all"
+    assert of_three.verdict.noise == f"wrong labels: {percent(*of_three.noise_rate)} of all"
     silent = make_audit_by_source(3, found=False)
-    assert silent.describe_noise() == silent.noise.describe(silent.classes)
+    assert silent.verdict.noise == silent.noise.describe(silent.classes)
 
 
 def test_a_column_like_a_source_is_told_in_the_first_line_and_at_the_end(monkeypatch):
     stub_method(monkeypatch, "confusions", [])
     told = ", with branch taken as a feature; 20.0% (10.0% to 30.0%) wrong if branch is taken for a source"
     for audit in (make_audit(), make_audit(found=False)):
-        assert audit.describe_as_source() == ""
-        hiding = replace(audit, hidden_source=HIDDEN)
-        assert hiding.describe_as_source() == told
+        assert "taken for a source" not in str(audit)
+        hiding = change(audit, hidden_source=HIDDEN)
         for for_command, last in ((False, "  branch, Python"), (True, "  branch, command")):
-            lines = hiding.describe(for_command=for_command).splitlines()
+            lines = hiding.verdict.describe(for_command=for_command).splitlines()
             assert f"{told}; " in lines[0]
             assert lines[-1] == last
-        assert audit.describe_sources() == []
+        assert audit.verdict.sources == ()
 
 
 def test_noise_among_near_twins_is_told_without_numbers(monkeypatch):
     stub_method(monkeypatch, "confusions", [])
     plain = make_audit()
-    audit = replace(plain, twins=TWINS)
+    audit = change(plain, twins=TWINS)
     doubted = f"{sum(audit.wrong > 0.5)} are more likely wrong than right"
-    unknown = "at least some are wrong; how many cannot be told, as rows have near twins in other folds"
+    unknown = "at least some are wrong; how many cannot be told, as rows have near-duplicates in other folds"
     assert str(audit).splitlines() == [f"60 labels: {unknown}; {doubted}", "  twins, Python"]
-    assert audit.describe_noise() == unknown
+    assert audit.verdict.noise == unknown
     assert repr(audit) == f"LabelAudit(60 labels of 2 classes: some wrong, {sum(audit.wrong > 0.5)} suspects)"
     assert "%" not in audit._repr_html_().split("likely wrong</th>")[0]
     assert audit.noise_rate == plain.noise_rate
-    told = replace(audit, noise=replace(audit.noise, evidence=math.nan))
+    told = change(audit, noise=change(audit.noise, evidence=math.nan))
     assert str(told).startswith(f"60 labels, {audit.noise_rate[0]:.1%} of them wrong")  # The rates were given.
 
 
@@ -137,26 +141,26 @@ def test_noise_among_near_twins_is_told_without_numbers(monkeypatch):
 
 def test_what_speaks_against_the_judges_is_told():
     audit = make_audit()
-    assert audit.describe_judge() == []
-    (seen,) = replace(audit, in_sample_reason="too good").describe_judge()
+    assert audit.verdict.rests_on == ()
+    (seen,) = tell(change(audit, in_sample_reason="too good").verdict.rests_on)
     assert seen.startswith("the posteriors look as if they had seen the labels: too good; wrong labels that were seen")
-    assert replace(audit, twins=TWINS).describe_judge(for_command=True) == ["twins, command"]
-    assert replace(audit, twins=TWINS).describe_judge() == ["twins, Python"]
-    (left,) = replace(audit, judged=np.arange(60) > 9).describe_judge()
+    assert tell(change(audit, twins=TWINS).verdict.rests_on, for_command=True) == ["twins, command"]
+    assert tell(change(audit, twins=TWINS).verdict.rests_on) == ["twins, Python"]
+    (left,) = tell(change(audit, judged=np.arange(60) > 9).verdict.rests_on)
     assert left.startswith("10 of the 60 labels are not judged, as no fold sets them aside")
 
 
 def test_groups_are_counted_where_their_rows_are():
     groups = np.array([None if row < 4 else f"g{row // 10}" for row in range(60)], dtype=object)
     weight = np.where(np.arange(60) < 50, 1.0, 0.0)
-    (told,) = make_audit(groups=groups, weight=weight, rows_per_case=4.0).describe_judge()
+    (told,) = tell(make_audit(groups=groups, weight=weight, rows_per_case=4.0).verdict.rests_on)
     assert told.startswith("rows of 5 groups are judged by models that have not seen their group")
     assert told.endswith("they count for about 12")
 
 
 def test_groups_of_one_row_each_are_said_to_keep_nothing_together():
     groups = np.array([None if row < 4 else row for row in range(60)], dtype=object)
-    (told,) = make_audit(groups=groups).describe_judge()
+    (told,) = tell(make_audit(groups=groups).verdict.rests_on)
     assert told.startswith("none of the 56 groups has several rows: nothing keeps rows together")
 
 
@@ -172,37 +176,41 @@ def test_the_worst_sources_are_told_and_the_others_counted(monkeypatch):
     unknown = "12 labels are of no known source: they are judged as those of all"
     for n_bad in (1, 4, 5, 1007):
         bad = [make_quality(name) for name in range(n_bad)]
-        stub_method(monkeypatch, "list_sources", [*bad, make_quality("good", stands_out=False)])
+        stub_method(monkeypatch, "rate", [*bad, make_quality("good", stands_out=False)])
         more = [] if n_bad < 5 else [f"... and {n_bad - 4:,} more sources stand out: "]
-        for for_command, where in ((False, "list_sources() has them all"), (True, "--json lists them all")):
-            found = audit.describe_sources(for_command=for_command)
+        for for_command, where in ((False, "sources.rate() has them all"), (True, "--json lists them all")):
+            found = tell(change(audit).verdict.sources, for_command)
             assert found == [unknown, *map(str, bad[:4]), *(one + where for one in more)]
-    few = replace(audit, weight=np.where(audit.source_indices < 0, 0.0, 1.0)).describe_sources()
+    few = tell(change(audit, weight=np.where(audit.sources.indices < 0, 0.0, 1.0)).verdict.sources)
     assert unknown not in few
 
 
 def test_where_none_stands_out_the_share_in_common_is_told(monkeypatch):
     audit = make_audit_by_source(item=np.arange(60), weight=(np.arange(60) % 5 > 0).astype(float))
-    stub_method(monkeypatch, "list_sources", [make_quality(stands_out=False)] * 2)
+    stub_method(monkeypatch, "rate", [make_quality(stands_out=False)] * 2)
     in_common = f": of the labels of all {percent(*audit.noise_rate)} are wrong"
-    assert audit.describe_sources() == [f"no source stands out among 2{in_common}"]
-    for silent in (replace(audit, noise=replace(audit.noise, found=False)), replace(audit, twins=TWINS)):
-        assert silent.describe_sources() == ["no source stands out among 2"]
-    stub_method(monkeypatch, "list_sources", [make_quality(stands_out=False)])
-    assert audit.describe_sources() == ["no source stands out among 1"]
+    assert tell(change(audit).verdict.sources) == [f"no source stands out among 2{in_common}"]
+    for silent in (change(audit, noise=change(audit.noise, found=False)), change(audit, twins=TWINS)):
+        assert tell(silent.verdict.sources) == ["no source stands out among 2"]
+    stub_method(monkeypatch, "rate", [make_quality(stands_out=False)])
+    assert tell(change(audit).verdict.sources) == ["no source stands out among 1"]
 
 
 def test_items_with_several_labels_are_worth_a_word_where_there_are_some(monkeypatch):
     pairs = [Disagreement("ann", "bob", items, 0.4, 0.1, stands_out=items != 8) for items in range(9, 2, -1)]
-    stub_method(monkeypatch, "list_disagreements", pairs)
-    stub_method(monkeypatch, "list_sources", [make_quality()])
+    stub_method(monkeypatch, "find_disagreements", pairs)
+    stub_method(monkeypatch, "rate", [make_quality()])
     audit = make_audit_by_source(weight=(np.arange(60) % 5 > 0).astype(float))
     told = "the truth of each item comes from its features and 3 labels on average"
-    assert audit.describe_sources() == [str(make_quality()), told, *[str(one) for one in pairs if one.stands_out][:4]]
-    some = replace(audit, item=np.maximum(np.arange(60), 5))  # Six rows of sixty are of one item.
-    assert some.share_repeated == 0.1
-    assert some.describe_sources()[1].startswith("the truth of each item comes from its features and 1.1 labels")
-    assert replace(audit, item=np.maximum(np.arange(60), 4)).describe_sources() == [str(make_quality())]
+    assert tell(change(audit).verdict.sources) == [
+        str(make_quality()),
+        told,
+        *[str(one) for one in pairs if one.stands_out][:4],
+    ]
+    some = change(audit, item=np.maximum(np.arange(60), 5))  # Six rows of sixty are of one item.
+    assert some.sources.share_repeated == 0.1
+    assert tell(some.verdict.sources)[1].startswith("the truth of each item comes from its features and 1.1 labels")
+    assert tell(change(audit, item=np.maximum(np.arange(60), 4)).verdict.sources) == [str(make_quality())]
 
 
 # ---- notebooks ----
@@ -210,10 +218,10 @@ def test_items_with_several_labels_are_worth_a_word_where_there_are_some(monkeyp
 
 def test_a_notebook_shows_labels_suspects_and_what_a_review_finds(monkeypatch):
     shown = {}
-    monkeypatch.setattr(words, "write_table", lambda header, rows: shown.setdefault(header[0], rows) and header[0])
-    monkeypatch.setattr(words, "write_bar", lambda *rate, longest: (rate, longest))
-    monkeypatch.setattr(words, "write_curve", lambda points, told: shown.update(curve=points, told=told) or "curve")
-    monkeypatch.setattr(words, "write_fragment", lambda title, told, *parts: (title, told, parts))
+    monkeypatch.setattr(notebook, "write_table", lambda header, rows: shown.setdefault(header[0], rows) and header[0])
+    monkeypatch.setattr(notebook, "write_bar", lambda *rate, longest: (rate, longest))
+    monkeypatch.setattr(notebook, "write_curve", lambda points, told: shown.update(curve=points, told=told) or "curve")
+    monkeypatch.setattr(notebook, "write_fragment", lambda title, told, *parts: (title, told, parts))
     audit = make_audit(3)
     title, told, parts = audit._repr_html_()
     assert (title, parts) == ("Label audit", ("label", "row", "curve"))
@@ -232,14 +240,14 @@ def test_a_notebook_shows_labels_suspects_and_what_a_review_finds(monkeypatch):
     assert shown["curve"][-1][0] == len(reviewed)
     about = f"about {audit.wrong[reviewed].sum():,.0f} in {len(reviewed)}"
     assert shown["told"] == f"wrong labels found, as rows are reviewed: {about}"
-    assert len(shown["curve"]) <= words.CURVE_POINTS
-    monkeypatch.setattr(words, "MOST_LABELS", 1)
+    assert len(shown["curve"]) <= notebook.CURVE_POINTS
+    monkeypatch.setattr(notebook, "MOST_LABELS", 1)
     noisiest = max(audit.rate_by_label, key=lambda label: audit.rate_by_label[label][0])
     shown.clear()
     assert audit._repr_html_()
     assert [row[0] for row in shown["label"]] == [f"<b>{noisiest}</b>"]
-    sure = replace(audit, wrong=np.where(np.arange(60) == 3, 0.9, 0.0))
+    sure = change(audit, wrong=np.where(np.arange(60) == 3, 0.9, 0.0))
     assert len(sure.suspects()) == 1
     assert sure._repr_html_()[2] == ("label", "row", "")
-    silent = replace(audit, noise=replace(audit.noise, found=False))
+    silent = change(audit, noise=change(audit.noise, found=False))
     assert silent._repr_html_()[2][0] == silent._repr_html_()[2][2] == ""

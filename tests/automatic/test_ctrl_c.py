@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from helpers.quick import QuickClassifier, make_classifier
+from helpers.quick import make_classifier
 from helpers.small_fits import draw_sample
+from untwist import UntwistClassifier
 from untwist.automatic import search
 from untwist.automatic import sources as by_source
-from untwist.model import FittedModel
 from untwist.noise.plausibility import Plausibility
 
 SETTINGS = {"boosted_only": True, "max_depth": 2, "random_state": 0, "n_jobs": 1}
@@ -43,7 +43,7 @@ def fit_until_interrupted(X, y, **told):
 def test_noise_of_many_classes_is_not_estimated_any_more(n_classes, is_estimated):
     X, y = draw_classes(n_classes)
     model, notes = fit_until_interrupted(X, y, callbacks=[interrupt_at(1)[0]])
-    assert model.n_iter_ >= 1
+    assert model.model_.n_rounds >= 1
     assert (model.noise_ is not None) == is_estimated
     assert bool(notes) != is_estimated
     assert ("noise not estimated" in repr(model.model_)) != is_estimated
@@ -90,13 +90,13 @@ def test_ctrl_c_while_rows_are_scored_keeps_the_rounds(monkeypatch):
 
 def test_noise_of_many_classes_is_not_estimated_where_ctrl_c_comes_while_families_are_mixed(monkeypatch):
     estimate, calls = interrupt_at(0)
-    monkeypatch.setattr(FittedModel, "estimate_rates", estimate)
+    monkeypatch.setattr(search, "estimate_noise_of", estimate)
     monkeypatch.setattr(search, "mix_in_randomised_trees", interrupt_at(1)[0])
     X, y = draw_classes(21)
-    model = QuickClassifier(max_depth=2, random_state=0, n_jobs=1)
+    model = UntwistClassifier(random_state=0, n_jobs=1)
     monkeypatch.setattr(search, "MOST_ROUNDS", 20)
     with pytest.raises(KeyboardInterrupt):
-        model.set_params(max_depth="auto").fit(X, y)
+        model.fit(X, y)
     assert not calls
     assert model.noise_ is None
     assert model.oof_proba_.shape == (600, 21)
@@ -117,7 +117,7 @@ def test_many_rows_are_not_scored_any_more(monkeypatch):
 def test_sources_are_not_judged_any_more(monkeypatch):
     X, y = draw_sample(400)
     judge, calls = interrupt_at(0)
-    monkeypatch.setattr(by_source, "estimate_by_source", judge)
+    monkeypatch.setattr(by_source, "estimate_noise_of_sources", judge)
     model = make_classifier(callbacks=[interrupt_at(2)[0]], **SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, source=np.arange(400) % 5)
@@ -127,8 +127,8 @@ def test_sources_are_not_judged_any_more(monkeypatch):
 
 
 def test_noise_of_more_classes_than_can_show_any_is_not_estimated(monkeypatch):
-    estimate, calls = interrupt_at(0, FittedModel.estimate_noise)
-    monkeypatch.setattr(FittedModel, "estimate_rates", lambda self, *args: estimate(self, *args))
+    estimate, calls = interrupt_at(0, search.estimate_noise_of)
+    monkeypatch.setattr(search, "estimate_noise_of", estimate)
     monkeypatch.setattr(search, "MOST_CLASSES", 5)
     X, y = draw_classes(6)
     assert make_classifier(**SETTINGS).fit(X, y).noise_ is None

@@ -58,20 +58,20 @@ def test_where_sources_are_alike_the_trees_are_those_of_a_fit_without():
     model = make_classifier(**SETTINGS).fit(X, y, source=source)
     plain = make_classifier(**SETTINGS).fit(X, y)
     assert not model.sources_.stands_out.any()
-    np.testing.assert_array_equal(model.forest_.value, plain.forest_.value)
+    np.testing.assert_array_equal(model.model_.by_class("forest").value, plain.model_.by_class("forest").value)
     np.testing.assert_array_equal(model.oof_proba_, plain.oof_proba_)
 
 
-def test_noise_and_untwisting_are_those_of_the_sources(uneven):
+def test_the_noise_that_is_undone_is_that_of_the_sources(uneven):
     _, model = uneven
-    assert model.noise is model.untwisting is model.sources.untwisting
+    assert model.noise is model.posterior.noise is model.sources.noise
 
 
 def test_rows_set_aside_keep_their_own_weights(uneven):
     data, model = uneven
-    np.testing.assert_array_equal(model.out_of_fold.row_weights(), np.ones(data.n_rows))
-    assert model.out_of_fold.sources is data.sources
-    assert model.out_of_fold.fingerprint == data.fingerprint
+    np.testing.assert_array_equal(model.out_of_fold.judged_weight, np.ones(data.n_rows))
+    assert model.out_of_fold.context.sources is data.sources
+    assert model.out_of_fold.context.fingerprint == data.fingerprint
 
 
 def test_labels_of_unknown_sources_are_worth_the_mean(uneven):
@@ -127,7 +127,7 @@ def test_labels_of_an_item_are_judged_by_one_model():
     np.testing.assert_array_equal(find_pairs(data.sources.items), find_pairs(items))
     fold_of_row = data.folds.argmax(axis=0)
     assert all(len(set(fold_of_row[items == item])) == 1 for item in np.unique(items))
-    posterior = fit_by_source(data).model.out_of_fold_posterior_of_labels()
+    posterior = fit_by_source(data).model.out_of_fold.average_by_item().posterior
     for item in np.unique(items)[:20]:
         assert len(np.unique(posterior[items == item], axis=0)) == 1
 
@@ -143,8 +143,8 @@ def test_rows_of_a_named_item_may_differ_and_are_judged_by_their_mean():
     data = collect(X, y, source, [f"item {one}" for one in items])
     np.testing.assert_array_equal(find_pairs(data.sources.items), find_pairs(items))
     model = fit_by_source(data).model
-    found = model.out_of_fold_posterior_of_labels()
-    by_row = model.posterior.twisted(model.out_of_fold.mean_scores())
+    found = model.out_of_fold.average_by_item().posterior
+    by_row = model.out_of_fold.posterior
     for item in np.unique(items)[:20]:
         np.testing.assert_allclose(found[items == item], by_row[items == item].mean(axis=0)[None].repeat(3, axis=0))
 
@@ -173,7 +173,7 @@ def test_callbacks_hear_of_the_second_fit_and_may_end_it():
     stopped.fit(X, y, source=source)
     assert len(calls) == n_of_first + 1
     plain = make_classifier(**SETTINGS).fit(X, y)
-    np.testing.assert_array_equal(stopped.forest_.value, plain.forest_.value)
+    np.testing.assert_array_equal(stopped.model_.by_class("forest").value, plain.model_.by_class("forest").value)
     assert stopped.sources_.stands_out.any()
 
 
@@ -198,9 +198,9 @@ def test_ctrl_c_in_the_second_fit_keeps_the_first():
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, source=source)
     plain = make_classifier(**SETTINGS).fit(X, y)
-    np.testing.assert_array_equal(model.forest_.value, plain.forest_.value)
+    np.testing.assert_array_equal(model.model_.by_class("forest").value, plain.model_.by_class("forest").value)
     assert model.sources_.stands_out.any()
-    assert model.model_.posterior.noise is model.sources_.untwisting
+    assert model.model_.posterior.noise is model.sources_.noise
 
 
 def test_ctrl_c_in_the_search_leaves_a_model_as_ever():
@@ -216,7 +216,7 @@ def test_ctrl_c_while_sources_are_judged_leaves_the_model_without_them(monkeypat
     def interrupt(*args, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(by_source, "estimate_by_source", interrupt)
+    monkeypatch.setattr(by_source, "estimate_noise_of_sources", interrupt)
     X, y, source, _ = draw_sourced_rows()
     model = make_classifier(**SETTINGS)
     with pytest.raises(KeyboardInterrupt):
@@ -234,8 +234,12 @@ def test_a_weight_of_two_is_a_label_that_counts_twice_and_one_of_zero_none():
     model = make_classifier(**SETTINGS).fit(X, y, weight, source=source)
     without = make_classifier(**SETTINGS).fit(X[present], y[present], weight[present], source=source[present])
     # The trees are the same; how much either family counts is found by a search that ends a little elsewhere.
-    np.testing.assert_array_equal(model.forest_.threshold, without.forest_.threshold)
-    np.testing.assert_allclose(model.forest_.value, without.forest_.value, rtol=1e-7)
+    np.testing.assert_array_equal(
+        model.model_.by_class("forest").threshold, without.model_.by_class("forest").threshold
+    )
+    np.testing.assert_allclose(
+        model.model_.by_class("forest").value, without.model_.by_class("forest").value, rtol=1e-7
+    )
     np.testing.assert_allclose(model.predict_proba(X), without.predict_proba(X), rtol=1e-6)
     np.testing.assert_array_equal(
         model.sources_.counts, [weight[source == name].sum() for name in model.sources_.names]
@@ -250,6 +254,6 @@ def test_class_weights_are_no_part_of_what_is_said_of_sources():
     plain = make_classifier(**SETTINGS).fit(X, y, source=source)
     balanced = make_classifier(class_weight="balanced", **SETTINGS).fit(X, y, source=source)
     np.testing.assert_allclose(balanced.sources_.counts, plain.sources_.counts, rtol=1e-12)
-    np.testing.assert_allclose(balanced.model_.out_of_fold.row_weights(), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(balanced.model_.out_of_fold.judged_weight, 1.0, rtol=1e-12)
     np.testing.assert_allclose(balanced.sources_.shares, plain.sources_.shares, atol=0.06)
     assert balanced.sources_.stands_out.tolist() == plain.sources_.stands_out.tolist() == [False, True, False, False]

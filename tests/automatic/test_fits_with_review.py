@@ -5,13 +5,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
+from helpers.unseen import make_unseen
 from untwist.automatic import reviews
 from untwist.automatic.reviews import _weigh, fit_with_review, judge_with_review
 from untwist.data.reviews import ReviewedRows
 from untwist.fitting import Fit
-from untwist.model import Choice, OutOfFold
+from untwist.model import Choice
 from untwist.noise.several_classes import SeveralClassesNoise
 from untwist.noise.two_classes import TwoClassNoise
 
@@ -24,23 +24,13 @@ class ScriptedModel:
 
     out_of_fold: Any = None
     noise: Any = None
-    untwisting: Any = None
+    untwists: bool = False
     choice: Any = None
-    answer: Any = None
     name: str = "first"
 
-    def estimate_rates(self, known, workers):
-        if self.answer is not None:
-            return self.answer
-        return SimpleNamespace(weight=self.out_of_fold.weight, known=known, workers=workers, found=False)
 
-    def out_of_fold_posterior_of_labels(self):
-        return POSTERIOR
-
-
-def make_unseen(weight=(1.0, 2.0, 0.0, 1.0, 1.0, 3.0), **more):
-    labels = np.array([0, 1, 0, 1, 0, 1], dtype=np.uint32)
-    return OutOfFold(np.arange(6), np.array(weight), np.zeros((6, 1)), labels, **{"fingerprint": 7, **more})
+def make_own(weight=(1.0, 2.0, 0.0, 1.0, 1.0, 3.0), fingerprint=7):
+    return make_unseen(POSTERIOR, weight=weight, fingerprint=fingerprint)
 
 
 def make_review(reviewed=(0, 2, 5), knows_given=True):
@@ -52,40 +42,21 @@ def make_review(reviewed=(0, 2, 5), knows_given=True):
 DATA = SimpleNamespace(settings=SimpleNamespace(known_noise="known"), workers="workers")
 
 
-def test_a_review_that_knows_what_was_given_teaches_by_the_rows_with_a_weight(monkeypatch):
+def test_a_review_tells_the_noise_and_the_model_remembers_it(monkeypatch):
     told = []
-    learned = SimpleNamespace(found=False)
-    monkeypatch.setattr(reviews, "learn_from_review", lambda *arguments: told.append(arguments) or learned)
-    review, unseen = make_review(), make_unseen()
+    learned = SimpleNamespace(is_undone="as it says")
+    monkeypatch.setattr(reviews, "estimate_noise_of_reviewed", lambda *given: told.append(given) or learned)
+    review, unseen = make_review(), make_own()
     judged = judge_with_review(ScriptedModel(), DATA, unseen, review)
-    ((noise, posterior, given, labels),) = told
-    assert (noise.known, noise.workers) == ("known", "workers")
-    np.testing.assert_array_equal(noise.weight, unseen.weight)  # All rows count, with the labels from before.
-    np.testing.assert_array_equal(posterior, POSTERIOR[[0, 5]])
-    assert (given.tolist(), labels.tolist(), given.dtype) == ([0, 1], [1, 0], np.intp)
-    assert judged.noise is judged.untwisting is learned
-    assert judged.out_of_fold.reviewed is review
+    ((counted, known, workers),) = told
+    assert (known, workers) == ("known", "workers")
+    assert counted is judged.out_of_fold
+    assert (judged.noise, judged.untwists) == (learned, "as it says")
+    assert judged.out_of_fold.context.reviewed is review
+    assert judged.out_of_fold.posterior is unseen.posterior
 
 
-def test_where_nobody_knows_what_was_given_the_other_rows_tell_the_noise(monkeypatch):
-    monkeypatch.setattr(reviews, "learn_from_review", lambda *_: pytest.fail("there is nothing to learn from"))
-    judged = judge_with_review(ScriptedModel(), DATA, make_unseen(), make_review(knows_given=False))
-    assert judged.noise.weight.tolist() == [0.0, 2.0, 0.0, 1.0, 1.0, 0.0]
-    assert judged.out_of_fold.weight.tolist() == [1.0, 2.0, 0.0, 1.0, 1.0, 3.0]
-    everything = judge_with_review(ScriptedModel(), DATA, make_unseen(), make_review(range(6), knows_given=False))
-    assert everything.noise.weight.tolist() == [1.0, 2.0, 0.0, 1.0, 1.0, 3.0]
-    without = make_unseen(weight=(1.0, 0.0, 0.0, 0.0, 0.0, 3.0))  # The other rows are absent.
-    assert judge_with_review(ScriptedModel(), DATA, without, make_review(knows_given=False)).noise.weight.tolist() == [
-        1,
-        0,
-        0,
-        0,
-        0,
-        3,
-    ]
-
-
-def test_matrices_are_undone_where_noise_was_found_and_rates_always():
+def test_matrices_are_undone_where_noise_was_found_and_rates_always(monkeypatch):
     matrix = SeveralClassesNoise.from_matrix(0.7 * np.eye(3) + 0.1)
     rates = TwoClassNoise.from_rates((0.1, 0.2))
     review = make_review(knows_given=False)
@@ -94,14 +65,15 @@ def test_matrices_are_undone_where_noise_was_found_and_rates_always():
         (replace(matrix, found=False), False),
         (replace(rates, found=False), True),
     ]:
-        judged = judge_with_review(ScriptedModel(answer=noise), DATA, make_unseen(), review)
+        monkeypatch.setattr(reviews, "estimate_noise_of_reviewed", lambda *_, noise=noise: noise)
+        judged = judge_with_review(ScriptedModel(), DATA, make_own(), review)
         assert judged.noise is noise
-        assert judged.untwisting is (noise if is_undone else None)
+        assert judged.untwists is is_undone
 
 
 def test_a_reviewed_label_is_worth_some_noisy_ones_and_others_are_worth_one():
     noise, review = TwoClassNoise.from_rates((0.1, 0.3)), make_review()
-    worth = _weigh(ScriptedModel(noise=noise), review)
+    worth = _weigh(ScriptedModel(make_own(), noise), review)
     known = np.array([0, 2, 5])
     np.testing.assert_array_equal(worth[known], noise.worth(POSTERIOR[known], review.labels[known].astype(int)))
     np.testing.assert_array_equal(worth[[1, 3, 4]], 1.0)
@@ -128,14 +100,13 @@ class Settings:
     """As much of the settings as a second fit changes."""
 
     n_rounds: Any = "rounds"
-    rounds_are_limit: Any = "limit"
     callbacks: Any = "callbacks"
     verbose: int = 0
     known_noise: Any = None
     best: Any = None
 
     def narrow_to(self, best):
-        return Settings(None, None, None, 0, None, best)
+        return Settings(None, None, 0, None, best)
 
 
 @dataclass(frozen=True)
@@ -153,31 +124,31 @@ class Rows:
 def run(monkeypatch, *fits, verbose=0):
     searches = Searches(*fits)
     monkeypatch.setattr(reviews, "Search", searches)
-    monkeypatch.setattr(reviews, "learn_from_review", lambda noise, *_: noise)
+    monkeypatch.setattr(reviews, "estimate_noise_of_reviewed", lambda *_: TwoClassNoise.from_rates((0.1, 0.3)))
     return fit_with_review(Rows(Settings(verbose=verbose)), make_review()), searches.made
 
 
 def make_model(name, **unseen):
     noise = TwoClassNoise.from_rates((0.1, 0.3))
     choice = Choice(f"best of {name}", (f"tried by {name}",), f"mixture of {name}")
-    return ScriptedModel(make_unseen(**unseen), noise, noise, choice, noise, name)
+    return ScriptedModel(make_own(**unseen), noise, True, choice, name)
 
 
 def test_what_was_chosen_is_boosted_again_with_reviewed_labels(monkeypatch, capsys):
     second = make_model("second")
-    second = replace(second, out_of_fold=replace(second.out_of_fold, scores=np.ones((6, 1)), weight=np.full(6, 9.0)))
+    second = replace(second, out_of_fold=replace(second.out_of_fold, posterior=POSTERIOR[::-1], weight=np.full(6, 9.0)))
     fit, (first_search, again) = run(monkeypatch, (Fit(make_model("first")), False), (Fit(second), False))
     assert (fit.model.name, fit.interrupt) == ("second", None)
     labels, worth = again.data.relabelled
     np.testing.assert_array_equal(labels, make_review().labels)
     assert (worth >= 1.0).all()
-    assert again.settings == Settings("rounds", "limit", "callbacks", 0, None, "best of first")
+    assert again.settings == Settings("rounds", "callbacks", 0, None, "best of first")
     assert again.started_at == first_search.started_at == 0
     assert fit.model.choice == Choice("best of second", ("tried by first",), "mixture of second")
     # Rows set aside keep the labels and weights that they had before.
-    np.testing.assert_array_equal(fit.model.out_of_fold.scores, 1.0)
-    np.testing.assert_array_equal(fit.model.out_of_fold.weight, make_unseen().weight)
-    assert fit.model.out_of_fold.reviewed is not None
+    np.testing.assert_array_equal(fit.model.out_of_fold.posterior, POSTERIOR[::-1])
+    np.testing.assert_array_equal(fit.model.out_of_fold.weight, make_own().weight)
+    assert fit.model.out_of_fold.context.reviewed is not None
     assert capsys.readouterr().err == ""
 
 
@@ -201,4 +172,4 @@ def test_what_ends_the_second_fit_leaves_the_first(monkeypatch, capsys):
     assert "once more" in capsys.readouterr().err
     fit, _ = run(monkeypatch, first, (Fit(second), True))
     assert (fit.model.name, fit.interrupt) == ("first", None)
-    assert fit.model.out_of_fold.reviewed is not None
+    assert fit.model.out_of_fold.context.reviewed is not None

@@ -8,11 +8,12 @@ import pytest
 
 from untwist.automatic import randomised
 from untwist.automatic.mixture import find_mixture_weights
+from untwist.automatic.out_of_fold import HeldOutScores
 from untwist.automatic.randomised import grow_mixture, mix_in_randomised_trees, plan_randomised_trees
 from untwist.boosting.engines.engine import Task, TreeGrowth
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
-from untwist.model import Mixture, OutOfFold
+from untwist.model import Mixture
 
 
 def plan_slowly(n_rows, n_classes):
@@ -61,7 +62,7 @@ def score_held_out(forests):
     """Return what each forest says of its own fifth of the rows."""
     rows = np.concatenate([np.arange(N)[fold::5] for fold in range(len(forests))])
     scores = np.concatenate([forest.scores[fold::5] for fold, forest in enumerate(forests)])[:, None]
-    return OutOfFold(rows, 1.0 + rows % 3, scores, LABELS[rows])
+    return HeldOutScores(rows, 1.0 + rows % 3, scores, LABELS[rows])
 
 
 def mix(monkeypatch, least=1, share=0.0, sizes=(2, 5, 15), n_first_folds=2):

@@ -9,19 +9,20 @@ import pytest
 from helpers.quick import make_classifier, resolve
 from untwist.automatic import search as searching
 from untwist.automatic.candidates import CandidateKey
+from untwist.automatic.out_of_fold import HeldOutScores
 from untwist.automatic.search import Search, find_lowest
 from untwist.boosting.runs import Ending
 from untwist.data.workers import Workers
-from untwist.fit_arguments import SourceColumns, ValidationTable
-from untwist.model import Candidate, OutOfFold
+from untwist.fit_arguments import SourceColumns
+from untwist.model import Candidate
 from untwist.training_data import TrainingData
 
 
-def collect(n_rows=60, sources=None, validation=None, **settings):
+def collect(n_rows=60, sources=None, **settings):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, 3))
     parameters = make_classifier(random_state=0, n_jobs=1, **settings).get_params(deep=False)
-    return TrainingData.collect(resolve(parameters), X, (X[:, 0] > 0).astype(int), None, validation, sources=sources)
+    return TrainingData.collect(resolve(parameters), X, (X[:, 0] > 0).astype(int), sources=sources)
 
 
 def make_search(**options):
@@ -95,12 +96,12 @@ def test_one_of_several_workers_shows_what_all_do(shown):
 
 def test_a_candidate_is_boosted_in_blocks_up_to_the_most_rounds_and_tells_of_each(advanced, shown):
     heard = []
-    search = make_search(callbacks=[heard.append], n_estimators=70, early_stopping=True)
+    search = make_search(callbacks=[heard.append], boosted_only=True)
     advanced.counts, done = (10, 20), []
     search.forecast.tell = done.append
     search.boost(FakeRun(depth=3))
     (asked,) = advanced.asked
-    assert (asked.n_rounds, asked.block, asked.rounds_open) == (70, 10, True)
+    assert (asked.n_rounds, asked.block, asked.rounds_open) == (1000, 10, True)
     assert asked.callbacks == search.settings.callbacks
     assert asked.workers is search.data.workers
     assert asked.started_at == search.started_at
@@ -120,9 +121,9 @@ def test_a_callback_and_ctrl_c_end_the_search(advanced, interrupt, by_callback):
     assert search.stopped is (by_callback or interrupt is not None)
 
 
-@pytest.mark.parametrize(("families", "later"), [("auto", ["trees", "noise"]), ("boosted", ["noise"])])
-def test_each_part_of_a_search_is_shown_as_it_begins(shown, families, later):
-    search = make_search(families=families)
+@pytest.mark.parametrize(("boosted_only", "later"), [(False, ["trees", "noise"]), (True, ["noise"])])
+def test_each_part_of_a_search_is_shown_as_it_begins(shown, boosted_only, later):
+    search = make_search(boosted_only=boosted_only)
     parts = []
     search.show = lambda words, done: parts.append((search.forecast.stage, words.split(",")[0], done))
     fit = search.run()
@@ -137,7 +138,7 @@ def test_each_part_of_a_search_is_shown_as_it_begins(shown, families, later):
         assert shares == sorted(shares)
         assert shares[-1] == pytest.approx(0.6 if name == "trees" else 0.0)  # The rest of the time is weighing them.
     assert (fit.model.choice.mixture is not None) is ("trees" in later)
-    assert fit.model.noise is fit.model.untwisting is not None
+    assert fit.model.noise is fit.model.posterior.noise is not None
 
 
 def test_where_no_noise_is_to_be_undone_none_is_looked_for():
@@ -212,9 +213,9 @@ def test_a_given_number_of_rounds_is_kept_whole():
     search = make_search(n_estimators=7)
     search.record(FakeRun(count=20))
     assert [one.n_rounds for one in search.candidates.values()] == [7]
-    limit = make_search(n_estimators=70, early_stopping=True)
-    limit.record(FakeRun(count=20))
-    assert [one.n_rounds for one in limit.candidates.values()] == [20]
+    found = make_search()
+    found.record(FakeRun(count=20))
+    assert [one.n_rounds for one in found.candidates.values()] == [20]
 
 
 def follow(path, losses):
@@ -365,45 +366,31 @@ def score(monkeypatch, search, n_folds):
     search.data = replace(search.data, class_weights=weights)
     told = []
     labels = np.array([0, 1, 1, 0], dtype=np.uint32)
-    unseen = OutOfFold(np.arange(4), np.array([4.0, 10.0, 0.0, 1.0]), np.zeros((4, 1)), labels)
+    unseen = HeldOutScores(np.arange(4), np.array([4.0, 10.0, 0.0, 1.0]), np.zeros((4, 1)), labels)
     monkeypatch.setattr(searching, "score_held_out_rows", lambda *one, **two: told.append((one, two)) or unseen)
     forests = [[f"forest {fold}" for fold in range(n_folds)]]
     return search.collect_held_out_scores(forests), unseen, told[0]
 
 
-@pytest.mark.parametrize(("n_folds", "size", "is_complete"), [(5, 1, True), (4, 1, False), (5, 2, False)])
-def test_class_weights_are_taken_off_and_only_all_rows_have_a_fingerprint(monkeypatch, n_folds, size, is_complete):
+@pytest.mark.parametrize("n_folds", [5, 4])
+def test_class_weights_are_taken_off_the_rows_that_are_scored(monkeypatch, n_folds):
     search = make_search()
-    search.data = replace(search.data, workers=Workers(0, size))
     found, _, ((forests, rows, held_out, n_training), options) = score(monkeypatch, search, n_folds)
     assert found.weight.tolist() == [2.0, 2.0, 0.0, 0.5]
-    assert found.fingerprint == (search.data.fingerprint if is_complete else None)
     assert len(forests[0]) == n_folds
     assert rows is search.data.rows
     np.testing.assert_array_equal(held_out, search.data.folds[:n_folds])
     assert n_training == 60
     assert options["n_jobs"] == 1
     assert options["show_to_fold"] == search.data.show_to_fold
-    assert (found.groups, found.own_folds, found.sample_weight) == (None, None, None)
+    assert options["own_folds"] is None
 
 
-def test_rows_that_no_fold_judges_keep_their_weight_beside_folds_of_ones_own(monkeypatch):
+def test_folds_of_ones_own_say_who_is_scored(monkeypatch):
     folds = [(np.arange(20, 60), np.arange(20)), (np.arange(20), np.arange(20, 40))]
-    groups = np.arange(60)
-    search = make_search(cv=folds, sources=SourceColumns(groups=groups))
-    found, _, (_, options) = score(monkeypatch, search, 2)
-    assert options["own_folds"] is found.own_folds is search.data.own_folds
-    assert found.groups is search.data.groups is not None
-    np.testing.assert_array_equal(found.sample_weight, search.data.unweigh_classes())
-    assert found.fingerprint == search.data.fingerprint
-
-
-def test_validation_rows_are_kept_as_they_were_given(monkeypatch):
-    rows = np.random.default_rng(1).normal(size=(10, 3))
-    search = make_search(validation=ValidationTable(rows, np.arange(10) % 2))
-    found, unseen, ((*_, n_training), _) = score(monkeypatch, search, 1)
-    assert found is unseen
-    assert n_training == 0
+    search = make_search(cv=folds)
+    _, _, (_, options) = score(monkeypatch, search, 2)
+    assert options["own_folds"] is search.data.own_folds is not None
 
 
 # ---- the forecast ----
@@ -414,7 +401,7 @@ def test_a_second_fit_is_foreseen_where_sources_may_differ():
     for sources, expected in ((None, False), (SourceColumns(source), True)):
         assert make_search(sources=sources).forecast.has_sources is expected
     data = collect(sources=SourceColumns(source))
-    assert not Search(replace(data, settings=replace(data.settings, noise=None))).forecast.has_sources
+    assert not Search(replace(data, settings=replace(data.settings, estimates_noise=False))).forecast.has_sources
 
 
 def test_a_forecast_knows_the_first_folds_and_the_leaves_to_try():

@@ -26,6 +26,7 @@ class Parts:
     workers: Any = None
     choice: Any = None
     noise: Any = None
+    posterior: Any = None
     out_of_fold: Any = None
     callbacks: Any = None
     verbose: int = 0
@@ -34,8 +35,8 @@ class Parts:
     def narrow_to(self, best):
         return Parts(name=f"narrowed to {best}")
 
-    def estimate_rates(self, known, workers):
-        return f"noise of {self.name}"
+    def judge_anew(self, other):
+        return replace(self, posterior=other.posterior)
 
 
 WORTH = np.array([0.5, 1.0, 2.0])
@@ -43,7 +44,12 @@ WORTH = np.array([0.5, 1.0, 2.0])
 
 def make_model(name, weight):
     choice = Choice(f"best of {name}", (f"tried by {name}",), f"mixture of {name}")
-    return Parts(name, choice=choice, out_of_fold=Parts(weight=weight), sources="noise by source")
+    return Parts(
+        name,
+        choice=choice,
+        out_of_fold=Parts(weight=weight, posterior=f"posterior of {name}"),
+        sources="noise by source",
+    )
 
 
 def run(monkeypatch, first, second, differ=True, verbose=0):
@@ -63,6 +69,9 @@ def run(monkeypatch, first, second, differ=True, verbose=0):
 
     monkeypatch.setattr(by_source, "Search", search)
     monkeypatch.setattr(by_source, "judge_sources", judge)
+    monkeypatch.setattr(
+        by_source, "estimate_noise_of", lambda unseen, *_: f"noise by {unseen.weight}, {unseen.posterior}"
+    )
     monkeypatch.setattr(by_source, "differ_much", lambda noise: differ)
     monkeypatch.setattr(by_source, "weigh_by_reliability", lambda noise, sources: WORTH)
     ones = np.ones(3)
@@ -82,9 +91,13 @@ def test_every_weight_is_multiplied_by_what_the_label_is_worth(monkeypatch):
     assert again.settings == Parts("narrowed to best of first", callbacks="callbacks")
     assert again.started_at == 0
     assert judged == [("first", None), ("second", WORTH)]
-    assert (fit.model.name, fit.model.noise, fit.interrupt) == ("second", "noise of second", None)
+    assert (fit.model.name, fit.model.noise, fit.interrupt) == (
+        "second",
+        "noise by as weighed, posterior of second",
+        None,
+    )
     assert fit.model.choice == Choice("best of first", ("tried by first",), "mixture of second")
-    assert fit.model.out_of_fold.weight == "as before"
+    assert fit.model.out_of_fold == Parts(weight="as before", posterior="posterior of second")
 
 
 @pytest.mark.parametrize(("first", "differ"), [((Fit(FIRST), False), False), ((Fit(FIRST), True), True)])

@@ -135,7 +135,7 @@ def test_sparse_tables_are_searched_as_dense_ones(n_classes):
     table, dense, y = draw_sparse(n_rows=150, n_classes=n_classes)
     expected, found = (UntwistClassifier(random_state=0).fit(X, y) for X in (dense, table))
     assert_same_forests(expected, found)
-    np.testing.assert_array_equal(expected.model_.out_of_fold.scores, found.model_.out_of_fold.scores)
+    np.testing.assert_array_equal(expected.model_.out_of_fold.posterior, found.model_.out_of_fold.posterior)
 
 
 def test_monotone_columns_of_sparse_tables():

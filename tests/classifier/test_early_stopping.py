@@ -18,9 +18,9 @@ from untwist.data.folds import hold_out_share
 
 
 def test_copies_are_held_out_together():
-    X, y = draw_sample(200, classes=3)
-    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(200), 3))
-    fitted = make_model(3, early_stopping=True, validation_fraction=0.2).fit(X[rows], y[rows])
+    X, y = draw_sample(400, classes=3)
+    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(400), 3))
+    fitted = make_model(3, early_stopping=True).fit(X[rows], y[rows])
     held, kept = set(rows[fitted.validation_rows_]), set(np.delete(rows, fitted.validation_rows_))
     assert not held & kept
     assert len(fitted.validation_rows_) == 3 * len(held)
@@ -28,38 +28,51 @@ def test_copies_are_held_out_together():
         assert np.mean(y[rows[fitted.validation_rows_]] == k) == pytest.approx(np.mean(y == k), abs=0.03)
 
 
-@pytest.mark.parametrize("fraction", [0.1, 0.3, 0.7])
-def test_every_class_gives_its_share(fraction):
+def test_every_class_gives_a_tenth():
     rng = np.random.default_rng(1)
     X, y = draw_sample(900)
     y = np.where(rng.random(900) < 0.1, 2, y)
     weight = rng.uniform(0.5, 2.0, 900)
     for sample_weight in (None, weight):
-        fitted = make_model(2, early_stopping=True, validation_fraction=fraction).fit(X, y, sample_weight=sample_weight)
+        fitted = make_model(2, early_stopping=True).fit(X, y, sample_weight=sample_weight)
         mass = np.ones(900) if sample_weight is None else sample_weight
         for k in range(3):
             rows = fitted.validation_rows_[y[fitted.validation_rows_] == k]
-            assert mass[rows].sum() / mass[y == k].sum() == pytest.approx(fraction, abs=0.03)
+            assert mass[rows].sum() / mass[y == k].sum() == pytest.approx(0.1, abs=0.03)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.7])
+def test_every_class_gives_the_share_that_is_asked_for(share):
+    rng = np.random.default_rng(1)
+    contents, labels = rng.integers(0, 2**60, 900).astype(np.uint64), rng.integers(0, 3, 900).astype(np.uint32)
+    for weight in (np.ones(900), rng.uniform(0.5, 2.0, 900)):
+        held = hold_out_share(contents, labels, weight, share, 1)
+        for k in range(3):
+            mass = weight * (labels == k)
+            assert (held * mass).sum() / mass.sum() == pytest.approx(share, abs=0.03)
 
 
 def test_few_distinct_rows_are_shared_out():
     X, y = np.array([[0.0], [0.0], [1.0], [1.0]] * 10), np.array([0, 1, 1, 1] * 10)
-    fitted = make_model(30, early_stopping=True, validation_fraction=0.25).fit(X, y)
+    fitted = make_model(30, early_stopping=True).fit(X, y)
     order = np.random.default_rng(0).permutation(40)
-    assert_same_forests(
-        fitted, make_model(30, early_stopping=True, validation_fraction=0.25).fit(X[order], y[order]), X
-    )
+    assert_same_forests(fitted, make_model(30, early_stopping=True).fit(X[order], y[order]), X)
     np.testing.assert_array_equal(fitted.predict([[1.0]]), [1])
     assert np.isfinite(fitted.evals_result_["validation"]["log_loss"]).all()
     certificate = fitted.certificate(X, y)
     assert "violated" not in certificate.implied.verdicts
 
 
-@pytest.mark.parametrize(("fraction", "few"), [(0.8, 2), (0.9, 3), (0.95, 5)])
-def test_every_class_keeps_rows_to_train_on(fraction, few):
+@pytest.mark.parametrize(("share", "few"), [(0.1, 2), (0.8, 2), (0.9, 3), (0.95, 5)])
+def test_every_class_keeps_rows_to_train_on(share, few):
     X, _ = draw_sample(300)
     y = (np.arange(300) < few).astype(int)
-    fitted = make_model(2, early_stopping=True, validation_fraction=fraction).fit(X, y)
+    contents = np.random.default_rng(0).integers(0, 2**60, 300).astype(np.uint64)
+    for seed in range(20):
+        held = hold_out_share(contents, y.astype(np.uint32), np.ones(300), share, seed)
+        assert (held[y == 1] < 1).any()
+        assert (held[y == 1] > 0).any()
+    fitted = make_model(2, early_stopping=True).fit(X, y)
     trained = np.setdiff1d(np.arange(300), fitted.validation_rows_[fitted.model_.validation_shares == 1.0])
     assert y[trained].any()
     assert (fitted.decision_function(X) > 0).any() or fitted.decision_function(X).std() > 0

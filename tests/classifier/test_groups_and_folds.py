@@ -16,8 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from helpers.grouped_rows import draw_patients
+from helpers.learners import make_paper_model
 from helpers.noisy_rows import make_noisy_rows
-from helpers.quick import make_classifier, resolve
+from helpers.quick import QuickClassifier, make_classifier, resolve
 from untwist import PILBoostClassifier, UntwistClassifier
 from untwist.automatic.search import Search
 from untwist.files import dumps, loads
@@ -42,7 +43,7 @@ def fit_chosen(model, X, y):
     best = model.choice_.best
     settings = {"alpha": best.alpha, "max_depth": best.max_depth, "n_estimators": best.n_rounds}
     drawn = {"l2": 1.0, "subsample": 0.7, "max_features": 0.7, "learning_rate": best.step}
-    return make_classifier(**settings, **drawn, random_state=0).fit(X, y)
+    return make_paper_model(**settings, **drawn, init="prior", random_state=0).fit(X, y)
 
 
 # ---- groups ----
@@ -50,7 +51,7 @@ def fit_chosen(model, X, y):
 
 def test_models_have_not_seen_the_group_that_they_judge(patients):
     X, y, patient, wrong = patients
-    with pytest.warns(UserWarning, match="have near twins in other folds"):
+    with pytest.warns(UserWarning, match="have near-duplicates in other folds"):
         blind = UntwistClassifier(random_state=0).fit(X, y)
     assert blind.noise_ is None  # It would be that of labels which were remembered.
     seeing = UntwistClassifier(random_state=0).fit(X, y, groups=patient)
@@ -109,23 +110,21 @@ def test_rows_without_a_group_are_groups_of_their_own_and_copies_stay_together()
 
 def test_early_stopping_holds_out_whole_groups(patients):
     X, y, patient, _ = patients
-    settings = {"alpha": 1.0, "n_estimators": 30, "max_depth": 2, "early_stopping": True, "validation_fraction": 0.25}
-    model = make_classifier(**settings, random_state=0).fit(X, y, groups=patient)
+    settings = {"alpha": 1.0, "n_estimators": 30, "max_depth": 2, "early_stopping": True}
+    model = PILBoostClassifier(**settings, random_state=0).fit(X, y, groups=patient)
     held_out = np.isin(np.arange(len(y)), model.validation_rows_)
-    assert 0.15 < held_out.mean() < 0.35
+    assert 0.05 < held_out.mean() < 0.2
     assert not set(patient[held_out]) & set(patient[~held_out])
     # Groups that play no part change nothing.
     plain = {**settings, "early_stopping": False}
-    with_groups, without = (make_classifier(**plain).fit(X, y, groups=one) for one in (patient, None))
+    with_groups, without = (PILBoostClassifier(**plain).fit(X, y, groups=one) for one in (patient, None))
     assert np.array_equal(with_groups.decision_function(X), without.decision_function(X))
 
 
 def test_groups_play_no_part_beside_validation_rows(patients):
     X, y, patient, _ = patients
-    data = TrainingData.collect(
-        resolve(make_classifier(**QUICK).get_params()), X, y, None, ValidationTable(X, y),
-        sources=SourceColumns(groups=patient),
-    )  # fmt: skip
+    settings = resolve(PILBoostClassifier(early_stopping=True).get_params())
+    data = TrainingData.collect(settings, X, y, None, ValidationTable(X, y), sources=SourceColumns(groups=patient))
     assert data.folds is None
     assert data.rows.groups is None
 
@@ -135,15 +134,15 @@ def test_sources_items_and_reviewed_rows_go_with_groups(patients):
     who = np.random.default_rng(0).choice(["Ann", "Bea"], len(y))
     rounded = X.round(1)  # Now the rows of a patient repeat.
     model = make_classifier(**QUICK).fit(rounded, y, source=who, groups=patient)
-    items = model.model_.out_of_fold.sources.items
+    items = model.model_.out_of_fold.context.sources.items
     assert all(len(set(patient[items == item])) == 1 for item in np.unique(items))
     named = make_classifier(**QUICK).fit(X, y, source=who, item=patient * 2 + (np.arange(len(y)) % 2), groups=patient)
     assert named.sources_.names.tolist() == ["Ann", "Bea"]
     with pytest.raises(ValueError, match="item must lie within a group"):
         make_classifier(**QUICK).fit(X, y, source=who, item=np.arange(len(y)) % 2, groups=patient)
     reviewed = make_classifier(**QUICK).fit(X, y, reviewed=[0, 13], groups=patient)
-    assert reviewed.model_.out_of_fold.reviewed is not None
-    assert reviewed.model_.out_of_fold.groups is not None
+    assert reviewed.model_.out_of_fold.context.reviewed is not None
+    assert reviewed.model_.out_of_fold.context.groups is not None
 
 
 def test_groups_are_routed_through_pipelines_and_cross_validation(patients):
@@ -256,7 +255,7 @@ def test_folds_train_on_exactly_the_rows_that_they_are_told():
     # The model itself has learned from all rows.
     np.testing.assert_allclose(model.decision_function(X), fit_chosen(model, X, y).decision_function(X), rtol=1e-6)
     assert np.array_equal(model.model_.out_of_fold.judged, judged)
-    assert model.model_.out_of_fold.row_weights().sum() == 180
+    assert model.model_.out_of_fold.judged_weight.sum() == 180
 
 
 def test_a_partition_into_folds_is_like_one_of_ours():
@@ -315,8 +314,8 @@ def test_where_folds_leave_rows_out_all_rows_make_the_model():
     X = np.column_stack([np.arange(400) // 320, rng.normal(size=400)]).astype(float)
     y = ((X[:, 1] > 0) ^ (X[:, 0] == 1)).astype(int)  # What holds for the first rows is the other way round at the end.
     folds = [(np.arange(160), np.arange(160, 240)), (np.arange(240), np.arange(240, 320))]
-    for families in ("boosted", "auto"):
-        model = UntwistClassifier(random_state=0, cv=folds).fit(X, y)
+    for boosted_only in (True, False):
+        model = QuickClassifier(boosted_only=boosted_only, random_state=0, cv=folds).fit(X, y)
         assert (model.predict(X[320:]) == y[320:]).mean() > 0.9
         assert np.isnan(model.oof_proba_[320:]).all()
         assert (model.oof_proba_[160:320].argmax(axis=1) == y[160:320]).mean() > 0.9
@@ -343,8 +342,8 @@ def test_weights_and_class_weights_go_with_folds_of_ones_own():
     weight = np.random.default_rng(0).integers(0, 3, 200).astype(float)
     model = make_classifier(class_weight="balanced", cv=TimeSeriesSplit(3), **QUICK).fit(X, y, weight)
     unseen = model.model_.out_of_fold
-    np.testing.assert_allclose(unseen.fit_weights(), weight)
-    np.testing.assert_allclose(unseen.row_weights(), np.where(np.arange(200) < 50, 0.0, weight))
+    np.testing.assert_allclose(unseen.weight, weight)
+    np.testing.assert_allclose(unseen.judged_weight, np.where(np.arange(200) < 50, 0.0, weight))
 
 
 @pytest.mark.parametrize(
@@ -373,17 +372,8 @@ def test_workers_take_groups_and_refuse_folds_of_ones_own():
 
     settings = resolve(UntwistClassifier(engine="xgboost", cv=KFold(3)).get_params())
     with pytest.raises(ValueError, match="cv must be None or a number of folds in a distributed fit"):
-        SourceColumns().check_allowed(settings, ValidationTable(), Two())
+        SourceColumns().check_allowed(settings, Two())
     assert "give groups" in NO_OWN_FOLDS_FOR_WORKERS
     settings = resolve(UntwistClassifier(engine="xgboost").get_params())
     with pytest.raises(ValueError, match="groups must be given to all workers"):
-        SourceColumns(groups=[1]).check_allowed(settings, ValidationTable(), Two())
-
-
-def test_folds_that_nothing_is_chosen_by_are_named():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(80, 2)), np.arange(80) % 2
-    with pytest.warns(UserWarning, match="cv plays no part in this fit"):
-        PILBoostClassifier(alpha=2.0, n_estimators=2, max_depth=2).fit(X, y)
-    with pytest.warns(UserWarning, match="cv plays no part in this fit"):
-        make_classifier(cv=KFold(3), **QUICK).fit(X, y, X_val=X, y_val=y)
+        SourceColumns(groups=[1]).check_allowed(settings, Two())

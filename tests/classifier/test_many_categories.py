@@ -169,7 +169,7 @@ def test_reasons_and_explanations_name_the_category(by_id):
     X, y, model = by_id
     wrong = y.copy()
     wrong[:10] = 1 - wrong[:10]
-    audit = audit_labels(X, wrong, n_jobs=1, seeks_sources=False)
+    audit = audit_labels(X, wrong, n_jobs=1)
     found = audit.suspects(budget=10)
     assert np.isin(found, range(10)).mean() >= 0.8
     reason = audit.explain(int(found[0])).reasons[0]

@@ -135,7 +135,7 @@ def test_tables_of_any_kind(kind, tmp_path):
         pytest.importorskip("xgboost")
         settings = {"engine": "xgboost"}
     model = make_model(**settings).fit(table, y, reviewed=decide(table, y, truth, ROWS))
-    assert model.model_.out_of_fold.reviewed.is_reviewed.sum() == len(ROWS)
+    assert model.model_.out_of_fold.context.reviewed.is_reviewed.sum() == len(ROWS)
     assert np.mean(model.predict(table) == truth) > np.mean(y == truth)
 
 
@@ -147,7 +147,7 @@ def test_class_and_sample_weights():
     model = make_model(class_weight={0: 1.0, 1: 3.0}).fit(X, y, weight, reviewed=decisions)
     plain = make_model().fit(X, y, weight, reviewed=decisions)
     assert model.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean()
-    np.testing.assert_array_equal(model.model_.out_of_fold.row_weights(), weight)
+    np.testing.assert_array_equal(model.model_.out_of_fold.judged_weight, weight)
     present = weight > 0
     absent = make_model().fit(
         X[present],
@@ -231,7 +231,7 @@ def test_a_callback_that_ends_the_second_fit_leaves_the_first():
     seen.clear()
     model = make_model(callbacks=[stop_later]).fit(X, y, reviewed=decide(X, y, truth, ROWS))
     assert len(seen) > n_first
-    assert model.model_.out_of_fold.reviewed is not None
+    assert model.model_.out_of_fold.context.reviewed is not None
     plain = make_model().fit(X, y)
     np.testing.assert_array_equal(model.oof_proba_, plain.oof_proba_)
 
@@ -275,13 +275,10 @@ def test_decisions_about_other_data():
 @pytest.mark.parametrize(
     ("settings", "more", "message"),
     [
-        ({"warm_start": True}, {}, "reviewed must be None with warm_start=True"),
         ({}, {"source": np.arange(500) % 3}, "reviewed must be None with source"),
-        ({}, {"X_val": draw_rows()[0], "y_val": draw_rows()[1]}, "reviewed must be None with X_val"),
-        ({"alpha": 1.0, "n_estimators": 5, "max_depth": 2}, {}, "with settings that estimate no noise"),
-        ({"noise": None}, {}, "with settings that estimate no noise"),
+        ({"noise": None}, {}, "reviewed must be None with noise=None, as what a known label is worth depends on"),
     ],
-    ids=["warm start", "source", "validation", "given settings", "believed labels"],
+    ids=["source", "believed labels"],
 )
 def test_what_does_not_go_with_reviewed_rows(settings, more, message):
     X, y, _ = draw_rows()

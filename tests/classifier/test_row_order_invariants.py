@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from helpers.quick import make_classifier
 from helpers.strategies import holds
+from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
-from untwist.audit.findings import measure_reliability, measure_spread, trace_clean_posterior
+from untwist.audit.calibration import measure_reliability, measure_spread, trace_clean_posterior
 from untwist.files import dumps
 
 N = 120
@@ -23,7 +24,7 @@ FITS = {
     "by log-odds": GIVEN | {"link": "logit", "learning_rate": 0.3},
     "drawn": GIVEN | {"subsample": 0.7, "max_features": 0.7, "extra_trees": True},
     "small leaves": GIVEN | {"min_weight_fraction_leaf": 0.05, "l2": 1.0, "max_leaf_nodes": 5},
-    "stopped early": GIVEN | {"n_estimators": 30, "early_stopping": True, "validation_fraction": 0.3},
+    "stopped early": GIVEN | {"n_estimators": 30, "early_stopping": True},
     "by folds": FOLDS,
     "mixed": {},
     "coded by labels": FOLDS | {"categorical_features": [3]},
@@ -81,9 +82,9 @@ def test_a_fit_is_the_same_to_the_bit(name, seed, n_classes, class_weight):
 def test_validation_rows_may_come_in_any_order(seed, n_classes):
     X, y, weight, rng = draw(seed, n_classes)
     order = rng.permutation(len(y))
-    for settings in (GIVEN | {"early_stopping": True}, FOLDS):
+    for early_stopping in (True, False):
         model, shuffled = (
-            make_classifier(class_weight="balanced", random_state=0, **settings).fit(
+            PILBoostClassifier(class_weight="balanced", early_stopping=early_stopping, random_state=0, **GIVEN).fit(
                 X, y, weight, X_val=X[rows], y_val=y[rows], sample_weight_val=weight[rows]
             )
             for rows in (slice(None), order)
@@ -108,19 +109,19 @@ def take(values, rows):
 
 def assert_same_audits(shuffled, audit, order):
     """Both audits say the same of every row, of all together, of sources and of slices, and on the page."""
-    for name in ("posterior", "wrong", "predicted", "weight", "truth", "value_for_model", "wrong_at_most"):
+    for name in ("posterior", "wrong", "predicted", "weight", "truth", "wrong_at_most"):
         np.testing.assert_array_equal(getattr(shuffled, name), getattr(audit, name)[order], err_msg=name)
     assert shuffled.noise_rate == audit.noise_rate
-    assert shuffled.in_sample_reason == audit.in_sample_reason
+    assert shuffled.judge.in_sample_reason == audit.judge.in_sample_reason
     assert shuffled.rate_by_label == audit.rate_by_label
     assert shuffled.confusions() == audit.confusions()
     np.testing.assert_array_equal(shuffled.matrix, audit.matrix)
     assert str(shuffled.noise) == str(audit.noise)
     assert set(order[shuffled.suspects()]) == set(audit.suspects())
-    if audit.source is not None:
-        assert shuffled.list_sources() == audit.list_sources()
-        assert shuffled.list_disagreements() == audit.list_disagreements()
-    if audit.X is not None:
+    if audit.context.source is not None:
+        assert shuffled.sources.rate() == audit.sources.rate()
+        assert shuffled.sources.find_disagreements() == audit.sources.find_disagreements()
+    if audit.table.X is not None:
         assert shuffled.slices(false_discovery_rate=0.5) == audit.slices(false_discovery_rate=0.5)
     for measure in (measure_reliability, measure_spread, trace_clean_posterior):
         assert measure(shuffled) == measure(audit)

@@ -145,6 +145,6 @@ def test_messages_about_validation_rows_name_the_classifier():
     X = np.random.default_rng(0).normal(size=(100, 3))
     y = X[:, 0] > 0
     with pytest.raises(ValueError, match="X has 2 features, but PILBoostClassifier is expecting 3"):
-        UntwistClassifier().fit(X, y, X_val=X[:, :2], y_val=y)
+        PILBoostClassifier().fit(X, y, X_val=X[:, :2], y_val=y)
     with pytest.raises(ValueError, match="This PILBoostClassifier estimator requires y to be passed"):
-        UntwistClassifier().fit(X, None)
+        PILBoostClassifier().fit(X, None)

@@ -24,7 +24,7 @@ from helpers.quick import QuickClassifier
 from helpers.report_fixtures import HOSTILE
 from untwist import PILBoostClassifier, load
 from untwist import text as safe
-from untwist.commands import columns, sheets
+from untwist.commands import cells, features, new_rows, sheets
 from untwist.commands import main as cli
 from untwist.data import arrow_files, batches, memory
 from untwist.data.batches import Batches
@@ -350,13 +350,14 @@ def test_columns_are_decided_within_the_limit(tmp_path, monkeypatch):
     table.to_csv("t.csv", index=False)
     assert cli.main(["train", "t.csv", "--label", "y"]) == 0
     limits = []
-    to_text = columns._to_text
+    to_text = cells.to_text
 
     def watch(*arguments, **options):
         limits.append(resource.getrlimit(resource.RLIMIT_AS)[0])
         return to_text(*arguments, **options)
 
-    monkeypatch.setattr(columns, "_to_text", watch)
+    for module in (cells, features, new_rows):
+        monkeypatch.setattr(module, "to_text", watch)
     usual = resource.getrlimit(resource.RLIMIT_AS)[0]
     for command in (["inspect"], ["predict", "model.untwist"], ["explain", "model.untwist"]):
         limits.clear()

@@ -66,8 +66,8 @@ def test_json_has_the_sources(folder, capsys):
     assert status == 0
     audit = audit_labels(frame[list("abcd")], frame["churn"], source=frame["branch"])
     first = found["sources"][0]
-    expected = audit.list_sources()[0]
-    assert [one["source"] for one in found["sources"]] == [one.name for one in audit.list_sources()]
+    expected = audit.sources.rate()[0]
+    assert [one["source"] for one in found["sources"]] == [one.name for one in audit.sources.rate()]
     assert (first["source"], first["labels"], first["stands_out"]) == ("Leipzig", expected.labels, True)
     assert first["share"] == pytest.approx(expected.share_wrong)
     assert first["low"] < first["share"] < first["high"]
@@ -155,6 +155,13 @@ def test_columns_that_cannot_be_sources_are_named(folder, capsys, arguments, mes
         status, out, err = untwist(capsys, command, "branches.csv", "--label", "churn", *arguments)
         assert (status, out) == (1, "")
         assert message in err
+
+
+@pytest.mark.parametrize("told", [["--source", "branch"], ["--groups", "branch"], ["--probabilities", "p.csv"]])
+def test_sources_are_sought_where_none_are_told_and_our_model_judges(folder, capsys, told):
+    status, out, err = untwist(capsys, "audit", "branches.csv", "--label", "churn", "--seek-sources", *told)
+    assert (status, out) == (2, "")
+    assert "--seek-sources is for rows that stand alone, judged by a model of ours" in err
 
 
 @pytest.mark.slow

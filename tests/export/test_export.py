@@ -214,7 +214,9 @@ def test_only_fitted_models_of_the_compiled_engine_are_exported():
             to_code(model)
     with pytest.raises(NotFittedError):
         to_code(UntwistClassifier())
-    with pytest.raises(ValueError, match="must be a PILBoostClassifier"):
+    with pytest.raises(
+        ValueError, match=r"must be an UntwistClassifier or a PILBoostClassifier \(of a pipeline the last step\)"
+    ):
         to_code(make_pipeline(StandardScaler(), QuickClassifier(alpha=2.0, n_estimators=2)))
     low = PILBoostClassifier(alpha=0.05, link="exact", n_estimators=2, max_depth=2).fit(X, y)
     with pytest.raises(ValueError, match=r"exact link cannot be exported below alpha = 0\.08, got 0\.05"):

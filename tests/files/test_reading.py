@@ -83,16 +83,6 @@ def test_254_categories_make_sets_and_255_do_not():
         read_columns(categories=[[1, list(range(255))]])
 
 
-def test_what_counts_as_missing_is_a_finite_number():
-    assert read_columns().schema.missing is None
-    largest = float(np.finfo(float).max)
-    for value in (0, -999.0, largest, -largest):
-        assert read_columns(missing=value).schema.missing == value
-    for odd in ({"number": "nan"}, {"number": "inf"}, {"number": "-inf"}):
-        with refuses(".* lies in"):
-            read_columns(missing=odd)
-
-
 def test_scores_are_counted_by_ensembles_or_by_outputs():
     one, three = {"outputs": 1}, {"outputs": 3}
     assert reading._count_scores([one]) == 1
@@ -340,7 +330,7 @@ def test_matrices_may_lie_on_their_limits():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_classes": 2}, "matrices untwist more than two classes"),
+        ({"n_classes": 2}, "the noise of 2 classes has weights, rates_neg"),
         ({"weights": [1.0, 0.0]}, "weights of matrices are positive"),
         ({"weights": [0.5, 0.5 - 2e-9]}, "weights of matrices sum to one"),
         ({"weights": [0.5, 0.5 + 2e-9]}, "weights of matrices sum to one"),

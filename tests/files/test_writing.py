@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from helpers.learners import make_paper_model
 from helpers.quick import QuickClassifier, make_classifier
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import Growth, PILBoostClassifier, UntwistClassifier
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.files import writing
 from untwist.files.values import ArrayReader, read_value
@@ -49,14 +50,22 @@ def test_values_come_back_and_others_are_refused_by_name():
 
 
 def test_settings_are_written_as_far_as_they_are_values():
-    plain = list_settings(QuickClassifier(alpha=2.0, cv=7, random_state=3, callbacks=[print]))
+    plain = list_settings(UntwistClassifier(noise=None, cv=7, random_state=3, callbacks=[print]))
     assert plain.keys() == UntwistClassifier().get_params(deep=False).keys()
-    kept = {"alpha": 2.0, "cv": 7, "random_state": 3, "eval_metric": "log_loss", "callbacks": None, "loss": None}
+    kept = {"noise": None, "cv": 7, "random_state": 3, "callbacks": None}
     assert {name: plain[name] for name in kept} == kept
+    paper = list_settings(PILBoostClassifier(eval_metric="neg_log_loss", random_state=3, callbacks=[print]))
+    assert paper.keys() == PILBoostClassifier().get_params(deep=False).keys()
+    kept = {"alpha": 2.0, "random_state": 3, "eval_metric": "neg_log_loss", "callbacks": None, "loss": None}
+    assert {name: paper[name] for name in kept} == kept
+    assert paper["growth"] is None
+    growth = list_settings(PILBoostClassifier(growth=Growth(l2=1.0)))["growth"]
+    assert growth == Growth(l2=1.0).get_params()
     numbers = list_settings(UntwistClassifier(cv=np.int64(7), random_state=np.int32(3)))
     assert (numbers["cv"], numbers["random_state"]) == (7, 3)
     left = list_settings(UntwistClassifier(cv=[([0], [1])], random_state=np.random.RandomState(0)))
-    assert (left["cv"], left["random_state"], left["eval_metric"]) == (None, None, None)
+    assert (left["cv"], left["random_state"]) == (None, None)
+    assert list_settings(PILBoostClassifier(eval_metric=print))["eval_metric"] is None
     of_loss = list_settings(PILBoostClassifier(loss=AlphaLoss(4.0)))
     assert (of_loss["alpha"], of_loss["loss"]) == (4.0, None)
 
@@ -95,7 +104,7 @@ def test_a_checkpoint_is_written_every_so_many_rounds(tmp_path, monkeypatch):
     assert Checkpoint("run").every == 50
     with pytest.raises(ValueError, match="every"):
         Checkpoint("run", 0)
-    with pytest.raises(ValueError, match="a checkpoint needs alpha, n_estimators and max_depth to be given"):
+    with pytest.raises(ValueError, match="a checkpoint is for a PILBoostClassifier, whose rounds follow one another"):
         Checkpoint("run", 3)(SimpleNamespace(round=1, model=None))
 
 
@@ -127,6 +136,6 @@ def test_a_resumed_model_may_have_other_free_settings_and_warm_start(tmp_path):
 def test_a_model_that_could_not_be_read_again_is_not_written(alpha):
     X = np.random.default_rng(0).normal(size=(200, 2))
     y = (X[:, 0] > 0.3).astype(int)
-    model = PILBoostClassifier(alpha=alpha, n_estimators=3, max_depth=2).fit(X, y)
+    model = make_paper_model(alpha=alpha, n_estimators=3, max_depth=2, init="prior").fit(X, y)
     with pytest.raises(ValueError, match=f"below 1e.30, but this model has .* less extreme than {alpha}"):
         writing.dumps(model)

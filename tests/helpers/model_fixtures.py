@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from helpers.quick import make_classifier
+from helpers.learners import make_paper_model
+from helpers.quick import QuickClassifier
 from helpers.shared_models import make_shared_model
-from untwist import files
+from untwist import PILBoostClassifier, UntwistClassifier, files
 from untwist.data.cells import Reading
 from untwist.data.tables import Schema
 from untwist.model import Candidate, Choice, Mixture
+from untwist.noise import NoiseModel
 from untwist.noise.sources import NoiseBySource
 
 FOLDER = Path(__file__).parents[1] / "fixtures"
@@ -42,44 +44,45 @@ def draw_labels(X, classes, seed=1):
 def fit_models():
     """By name: a fitted model."""
     X = draw_rows()
-    plain = {"n_estimators": 12, "max_depth": 3, "init": "zero", "categorical_features": [1]}
-    plain |= {"random_state": 0, "n_jobs": 1}
+    plain = {"n_estimators": 12, "max_depth": 3, "categorical_features": [1], "random_state": 0, "n_jobs": 1}
     settings = {
-        "automatic": (
-            {"categorical_features": [1], "random_state": 0, "n_jobs": 1},
-            ["no", "yes"],
-            80,
-        ),  # It has many trees.
-        "several": ({"alpha": 2.0, **plain}, [1, 2, 5, 9], 300),
-        "negative": ({"alpha": -2.0, **plain}, [False, True], 300),
-        "exact": ({"alpha": 4.0, "link": "exact", "early_stopping": True, **plain}, [-1.0, 1.0], 300),
-        "given": (
-            {"alpha": 1.1, "noise": (0.1, 0.2), "class_weight": {"a": 2.0, "b": 1.0}, **plain},
-            ["a", "b"],
-            300,
-        ),
+        "several": ({"alpha": 2.0, **plain}, [1, 2, 5, 9]),
+        "negative": ({"alpha": -2.0, **plain}, [False, True]),
+        "exact": ({"alpha": 4.0, "link": "exact", "early_stopping": True, **plain}, [-1.0, 1.0]),
     }
     fitted = {
-        name: make_classifier(**one).fit(X[:n_rows], draw_labels(X[:n_rows], classes))
-        for name, (one, classes, n_rows) in settings.items()
+        name: PILBoostClassifier(**one).fit(X, draw_labels(X, classes)) for name, (one, classes) in settings.items()
     }
+    recipe = UntwistClassifier(categorical_features=[1], random_state=0, n_jobs=1)
+    fitted["automatic"] = recipe.fit(X[:80], draw_labels(X[:80], ["no", "yes"]))  # It has many trees.
+    known = {"noise": (0.1, 0.2), "class_weight": {"a": 2.0, "b": 1.0}}
+    plain |= {"alpha": 1.1, "class_weight": known["class_weight"]}
+    one = PILBoostClassifier(**plain).fit(X, draw_labels(X, ["a", "b"]))
+    fitted["given"] = hold(replace(one.model_, noise=NoiseModel.given(known["noise"]), untwists=True), **known)
     of_columns = make_models_of_odd_columns()
     return (
         fitted | make_models_of_several_classes() | make_models_of_sources() | of_columns | make_models_with_a_start()
     )
 
 
+def hold(model, **settings):
+    """A classifier that has this model, as if it had fitted it."""
+    classifier = UntwistClassifier(**settings)
+    classifier.model_ = model
+    return classifier
+
+
 def make_models_of_several_classes():
     """By name: a model whose classes share their trees, or whose labels follow a transition matrix."""
     X = draw_rows()
-    plain = {"n_estimators": 3, "max_depth": 3, "init": "zero", "categorical_features": [1]}
+    plain = {"n_estimators": 3, "max_depth": 3, "categorical_features": [1]}
     settings = {
         "together": ({"alpha": 2.0, **plain}, [1, 2, 5, 9]),
         "matrices": ({"alpha": 1.0, "components": 3, "class_weight": "balanced", **plain}, ["a", "b", "c"]),
         "matrix": ({"alpha": 1.1, "components": "given", "shared": False, **plain}, [-1.0, 0.0, 1.0, 2.0]),
     }
     models = {
-        name: make_shared_model(X, draw_labels(X, classes), n_classes=len(classes), **one)
+        name: hold(make_shared_model(X, draw_labels(X, classes), n_classes=len(classes), **one).model_)
         for name, (one, classes) in settings.items()
     }
     candidate = Candidate(alpha=1.0, max_depth=3, step=0.1, n_rounds=9, loss=0.75, error=0.25)
@@ -92,11 +95,13 @@ def make_models_of_several_classes():
 def make_models_of_sources():
     """By name: a model that knows the noise of sources."""
     X = draw_rows()
-    plain = {"n_estimators": 3, "max_depth": 3, "init": "zero", "categorical_features": [1]}
-    given = make_classifier(alpha=1.0, noise=(0.1, 0.2), random_state=0, n_jobs=1, **plain)
+    plain = {"n_estimators": 3, "max_depth": 3, "categorical_features": [1]}
+    several = make_shared_model(X, draw_labels(X, [1, 2, 5]), n_classes=3, alpha=1.0, components=2, **plain)
+    known = {"noise": (0.1, 0.2), "random_state": 0, "n_jobs": 1}
+    by_folds = QuickClassifier(alpha=1.0, **plain, **known).fit(X, draw_labels(X, ["no", "yes"]))
     models = {
-        "branches": given.fit(X, draw_labels(X, ["no", "yes"])),
-        "months": make_shared_model(X, draw_labels(X, [1, 2, 5]), n_classes=3, alpha=1.0, components=2, **plain),
+        "branches": hold(by_folds.model_, **known),
+        "months": hold(several.model_),
     }
     sources = {"branches": np.array(["", "Lübeck", "☃"]), "months": np.array([-1, 202401, 202402, 2**40])}
     for name, model in models.items():
@@ -111,10 +116,10 @@ def make_models_of_odd_columns():
     schema = Schema({1: (0, 1, 2, 3, 4)}, {1: (0.25, 0.75, 0.125, 0.5, 0.875, 0.375)})
     by_index = X.copy()
     X[:, 1] = schema.put_numbers(X)[:, 1]
-    plain = {"n_estimators": 3, "max_depth": 3, "init": "zero", "random_state": 0, "n_jobs": 1}
-    model = make_classifier(alpha=2.0, **plain).fit(X, draw_labels(by_index, ["no", "yes"]))
+    plain = {"n_estimators": 3, "max_depth": 3, "random_state": 0, "n_jobs": 1}
+    model = PILBoostClassifier(alpha=2.0, **plain).fit(X, draw_labels(by_index, ["no", "yes"]))
     model.model_ = replace(model.model_, encoder=replace(model.model_.encoder, schema=schema))
-    other = make_classifier(alpha=2.0, categorical_features=[1], **plain).fit(
+    other = PILBoostClassifier(alpha=2.0, categorical_features=[1], **plain).fit(
         by_index, draw_labels(by_index, ["no", "yes"])
     )
     readings = {0: Reading(decimal=","), 2: Reading(order="month")}
@@ -129,9 +134,9 @@ def make_models_with_a_start():
     plain = {"n_estimators": 3, "max_depth": 3, "random_state": 0, "n_jobs": 1, "categorical_features": [1]}
     weight = 1.0 + (X[:, 2] > 0)
     return {
-        "prior": make_classifier(alpha=2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]), weight),
-        "priors": make_classifier(alpha=1.1, **plain).fit(X, draw_labels(X, [1, 2, 5]), weight),
-        "scores": make_classifier(alpha=2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]), init_score=X[:, 2]),
+        "prior": make_paper_model(alpha=2.0, init="prior", **plain).fit(X, draw_labels(X, ["no", "yes"]), weight),
+        "priors": make_paper_model(alpha=1.1, init="prior", **plain).fit(X, draw_labels(X, [1, 2, 5]), weight),
+        "scores": make_paper_model(alpha=2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]), init_score=X[:, 2]),
     }
 
 

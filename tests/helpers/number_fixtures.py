@@ -53,6 +53,7 @@ def make_labels(X, classes):
 
 
 GIVEN = {"n_estimators": 10, "max_depth": 4, "init": "zero"}
+FROM_THE_PRIOR = {**GIVEN, "init": "prior"}
 CASES = {  # A case has settings, the number of classes, and a function that makes weights.
     "given": ({"alpha": 2.0, **GIVEN}, 2, None),
     "alpha 1.1, steps alike": ({"alpha": 1.1, "learning_rate": 0.2, **GIVEN}, 2, None),
@@ -74,11 +75,14 @@ CASES = {  # A case has settings, the number of classes, and a function that mak
         2,
         None,
     ),
-    "automatic": ({"n_estimators": 30, "init": "zero"}, 2, None),
-    "from the prior": ({"alpha": 2.0, "n_estimators": 10, "max_depth": 4}, 2, lambda n: 1.0 + draw_below(n, 79, 3)),
-    "from the prior, exact link": ({"alpha": 1.1, "link": "exact", "n_estimators": 10, "max_depth": 4}, 2, None),
-    "from the prior, several classes": ({"alpha": 1.1, "n_estimators": 6, "max_depth": 3}, 5, None),
-    "from the prior, automatic": ({"n_estimators": 30}, 2, None),
+    "from the prior": ({"alpha": 2.0, **FROM_THE_PRIOR}, 2, lambda n: 1.0 + draw_below(n, 79, 3)),
+    "from the prior, exact link": ({"alpha": 1.1, "link": "exact", **FROM_THE_PRIOR}, 2, None),
+    "from the prior, several classes": (
+        {"alpha": 1.1, "n_estimators": 6, "max_depth": 3, "init": "prior"},
+        5,
+        None,
+    ),
+    "automatic": ({"n_estimators": 30}, 2, None),
     "automatic, several classes": ({"n_estimators": 10, "max_depth": 3, "categorical_features": [3]}, 4, None),
 }
 # exp and log of the C library or of NumPy enter these fits, so other processors agree only to 1e-5.
@@ -102,13 +106,13 @@ def digest(arrays):
 
 def describe(model):
     """What a model is: digests of its trees, without values and with them, and what it says of a few new rows."""
-    forests = model.forest_ if isinstance(model.forest_, list) else [model.forest_]
+    forests = [ensemble.forest for ensemble in model.model_.ensembles]
     few = make_rows(12, start=500)
     columns = [np.atleast_2d(forest.scores(few).T) for forest in forests]  # Trees may have a vector in every leaf.
     return {
         "structure": digest(getattr(forest, name) for forest in forests for name in STRUCTURE),
         "trees": digest(getattr(forest, name) for forest in forests for name in ARRAYS),
-        "n_iter": model.n_iter_,
+        "n_iter": model.model_.n_rounds,
         "scores": np.concatenate(columns).tolist(),
         "proba": model.predict_proba(few).tolist(),
     }

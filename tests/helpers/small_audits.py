@@ -1,10 +1,11 @@
 """Audits of a few rows that nothing is fitted for: posteriors are drawn, and the noise is given."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
 from helpers.tickets import make_components, spread_noise
+from untwist.audit.context import AuditedTable, Judge, RowContext
 from untwist.audit.judging import judge_alike
 from untwist.audit.labels import LabelAudit
 from untwist.noise.sources import NoiseBySource
@@ -53,6 +54,22 @@ def draw_rows(n_classes, seed=0, n=60):
     return posterior, rng.integers(0, n_classes, n), rng.integers(0, 3, n).astype(float), rng
 
 
+def prepare(noise, posterior):
+    """The posterior as methods of the noise take it."""
+    return logit(posterior[:, 1]) if isinstance(noise, Untwisting) else posterior
+
+
+def change(one, **changes):
+    """The same with other values; of an audit also with others in its table, its judge and the context of its rows."""
+    if isinstance(one, LabelAudit):
+        for part, kind in (("table", AuditedTable), ("judge", Judge), ("context", RowContext)):
+            named = {field.name for field in fields(kind)} - {field.name for field in fields(LabelAudit)}
+            inside = {name: changes.pop(name) for name in named & set(changes)}
+            if inside:
+                changes[part] = replace(getattr(one, part), **inside)
+    return replace(one, **changes)
+
+
 def make_audit(n_classes=2, found=True, n=60, **changes):
     """The audit of labels "a", "b" and so on by posteriors that are drawn."""
     noise = make_pairs(found) if n_classes == 2 else make_matrices(n_classes, found)
@@ -70,10 +87,9 @@ def make_audit(n_classes=2, found=True, n=60, **changes):
         rate_by_label=dict(zip(classes.tolist(), judged.share_by_label, strict=True)),
         weight=np.ones(n),
         model=None,
-        X=None,
-        judge="somebody",
+        judge=Judge("somebody"),
     )
-    return replace(audit, **changes)
+    return change(audit, **changes)
 
 
 def make_audit_by_source(n_classes=2, found=True, n=60, **changes):
@@ -84,5 +100,4 @@ def make_audit_by_source(n_classes=2, found=True, n=60, **changes):
     by_source = make_sources(audit.noise, n_classes)
     posterior = audit.posterior[item * 3]
     source = names[np.where(np.arange(n) % 5 == 0, 3, np.arange(n) % 3)]
-    audit = replace(audit, posterior=posterior, source=source, item=item, by_source=by_source)
-    return replace(audit, **changes)
+    return change(audit, **{"posterior": posterior, "source": source, "item": item, "by_source": by_source} | changes)

@@ -84,7 +84,8 @@ def make_model(rounds=6, **settings):
 
 
 def list_forests(fitted):
-    return fitted.forest_ if isinstance(fitted.forest_, list) else [fitted.forest_]
+    """The trees of either classifier, for each class that was boosted by itself."""
+    return [ensemble.forest for ensemble in fitted.model_.ensembles]
 
 
 def assert_same_forests(one, other, X=None, other_X=None):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import inspect
 import pkgutil
 import re
 
@@ -11,11 +12,15 @@ import pytest
 import untwist
 
 
+def is_made_frozen(kind):
+    return dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen and not inspect.isabstract(kind)
+
+
 def frozen_dataclasses():
     for info in pkgutil.walk_packages(untwist.__path__, "untwist."):
         module = importlib.import_module(info.name)
         classes = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == info.name]
-        yield from (one for one in classes if dataclasses.is_dataclass(one) and one.__dataclass_params__.frozen)
+        yield from (one for one in classes if is_made_frozen(one))
 
 
 def example(annotation):

@@ -43,7 +43,7 @@ def shop():
 @pytest.fixture(scope="module")
 def file(shop, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    table = shop.X.assign(signup=[f"{1 + i % 28:02d}.03.2021" for i in range(3000)])
+    table = shop.table.X.assign(signup=[f"{1 + i % 28:02d}.03.2021" for i in range(3000)])
     table.insert(0, "customer", [f"C-{i:04d}" for i in range(3000)])
     lines = np.arange(3000) + 2
     page = report(shop, title="customers.csv", rows=lines, row_name="line", peers=compare(shop), table=table)
@@ -189,14 +189,14 @@ def test_a_row_is_shown_with_all_that_is_known_of_it(browser, file, shop):
     reasons = browser.run("[...document.querySelectorAll('.reasons li')].map(one => one.textContent)")
     assert [text.split(" is ")[0] for text in reasons] == [one.column for one in first.reasons]
     values = read_values(browser)
-    assert list(values) == ["label", "customer", *shop.X.columns, "signup"]
+    assert list(values) == ["label", "customer", *shop.table.X.columns, "signup"]
     assert values["customer"][0] == f"C-{first.row:04d}"
-    assert values["city"][0].startswith(shop.X["city"].iloc[first.row])
+    assert values["city"][0].startswith(shop.table.X["city"].iloc[first.row])
     assert values["signup"][0] == f"{1 + first.row % 28:02d}.03.2021"
-    low, high = shop.X["age"][shop.given == first.given].quantile([0.025, 0.975])
+    low, high = shop.table.X["age"][shop.given == first.given].quantile([0.025, 0.975])
     assert values["age"][1] == f"{low:.4g} to {high:.4g}"
     assert values["label"][2:] == shop.given[list(first.similar)].tolist()
-    assert values["age"][2:] == [str(shop.X["age"].iloc[row]) for row in first.similar]
+    assert values["age"][2:] == [str(shop.table.X["age"].iloc[row]) for row in first.similar]
     differs = browser.run("[...document.querySelectorAll('.values .label td')].map(one => one.className == 'differs')")
     assert differs[2:] == [shop.given[row] != first.given for row in first.similar]
     against = browser.run(
@@ -209,7 +209,7 @@ def test_a_row_is_shown_with_all_that_is_known_of_it(browser, file, shop):
 def test_search_finds_values_ids_labels_and_reasons(browser, file, shop):
     open_desk(browser, file)
     suspects = shop.suspects()
-    rows = shop.X.iloc[suspects]
+    rows = shop.table.X.iloc[suspects]
 
     def find(words):
         choose(browser, "words", words)
@@ -272,7 +272,7 @@ def test_filters_and_orders(browser, file, shop):
 
 def test_ten_thousand_rows_are_not_all_drawn(browser, tmp_path):
     table, labels, _ = make_customers(12_000)
-    audit = audit_labels(table, labels, seeks_sources=False)
+    audit = audit_labels(table, labels)
     suspects = audit.suspects(budget=10_400)
     path = tmp_path / "many.html"
     table = pd.DataFrame({"id": [f"row-{i}" for i in range(12_000)]})
@@ -444,8 +444,8 @@ def test_the_list_follows_the_filter_and_the_decisions_do_not(browser, file, sho
     browser.run("document.getElementById('download').click()")
     head, *rows = take_csv(browser, "review-list.csv")
     known = ["line", "label", "looks_like", "probability_wrong", "reasons", "decision", "right_label", "note"]
-    assert head == [*known, "customer", *shop.X.columns, "signup"]
-    basel = np.sort(suspects[shop.X["city"].iloc[suspects] == "Basel"])
+    assert head == [*known, "customer", *shop.table.X.columns, "signup"]
+    basel = np.sort(suspects[shop.table.X["city"].iloc[suspects] == "Basel"])
     assert [int(row[0]) for row in rows] == (basel + 2).tolist()
     assert [row[1] for row in rows] == shop.given[basel].tolist()
     assert [float(row[3]) for row in rows] == pytest.approx(shop.wrong[basel], abs=5e-5)

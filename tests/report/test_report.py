@@ -18,11 +18,13 @@ import untwist.report
 from helpers.quick import make_classifier
 from helpers.report_fixtures import Page, audit_hostile_table, make_customers, read_text, unpack
 from helpers.tickets import judge_by, make_components, make_tickets, measure_matrix, spread_noise
-from untwist.audit import audit_labels, findings
+from untwist.audit import audit_labels, calibration, findings
 from untwist.audit.reasons import describe_value
 from untwist.display import format_probability
-from untwist.report import Peer, charts, compare, report, review, sections
+from untwist.report import Peer, charts, compare, report, review
 from untwist.report.markup import name_column
+from untwist.report.noise import write_noise
+from untwist.report.summary import write_summary
 from untwist.report.worksheet import LEAST_SHOWN_EFFECT
 from untwist.text import clip, for_page, for_script
 from untwist.theory.several_classes import SoftmaxLink
@@ -109,7 +111,7 @@ def test_numbers_are_those_of_the_audit(shop, page):
         setting = f"alpha {one.alpha:g}, depth {one.max_depth}" + ", all rows and columns" * (one.drawn == 1)
         line = f"{setting}{' chosen' * is_best} {one.n_rounds} {one.loss:.4f} {one.error:.1%}"
         assert line in text
-    for column, share in zip(shop.X, shop.model.importances("gain"), strict=True):
+    for column, share in zip(shop.table.X, shop.model.importances("gain"), strict=True):
         assert f"{column} {share:.1%}" in text
 
 
@@ -169,7 +171,7 @@ def test_suspects_that_are_asked_for_come_in_order_of_doubt(shop, clean):
     assert "What a review may find at most" in text
     assert "up to 100%" in text
     assert unpack(some)["most"] == pytest.approx(clean.wrong_at_most[clean.suspects(budget=5)], abs=5e-5)
-    assert unpack(some)["cap"] == math.ceil(clean.highest_share * 569)
+    assert unpack(some)["cap"] == math.ceil(clean.verdict.highest_share * 569)
     with pytest.raises(ValueError, match="rows must be indices"):
         report(shop, title="t", suspects=[len(shop.given)])
 
@@ -179,12 +181,11 @@ def test_no_noise_is_said_plainly(clean):
     text = read_text(page)
     assert "Clean" in text
     assert "no evidence of wrong labels" in text
-    limit = 100 * clean.highest_share
+    limit = 100 * clean.verdict.highest_share
     assert f"no evidence of wrong labels was found, though up to {limit:.1f} % of them are not excluded." in text
-    assert "No label was corrected" in text
     assert "id=suspects" not in page
     assert f"At most {limit:.1f} % of them may be wrong." in text
-    assert f"0 to {math.ceil(clean.highest_share * 569)} no noise was found" in text
+    assert f"0 to {math.ceil(clean.verdict.highest_share * 569)} no noise was found" in text
     assert len(page) < 100_000
 
 
@@ -194,18 +195,18 @@ def test_several_classes_are_never_called_clean():
     X = rng.normal(size=(600, 3))
     audit = audit_labels(X, np.digitize(X[:, 0], [-0.7, 0.7]))
     assert not audit.noise.found
-    limit = f"{100 * audit.highest_share:.1f} %"
+    limit = f"{100 * audit.verdict.highest_share:.1f} %"
     text = read_text(report(audit, title="t"))
     assert "Clean" not in text
     assert "Nothing needs correcting" not in text
     assert f"up to {limit} of the labels is not excluded" in text or f"up to {limit} of wrong labels" in text
     noise = replace(audit.noise, class_intervals=np.array([[0.0, 0.002], [0.0, 0.1], [0.0, 0.1]]))
     surely_little = replace(audit, noise=noise)
-    headline = sections.write_summary(findings.collect_findings(surely_little), "row")
+    headline = write_summary(findings.collect_findings(surely_little), "row")
     assert "No sign" in read_text(headline)
     assert "of noise that is the same in every class: up to 0.2 % would fit." in read_text(headline)
     unsure = replace(audit, noise=replace(noise, class_intervals=np.array([[0.0, 0.3]] * 3)))
-    assert "Unclear" in sections.write_summary(findings.collect_findings(unsure), "row")
+    assert "Unclear" in write_summary(findings.collect_findings(unsure), "row")
 
 
 def test_noise_that_cannot_be_told_from_hard_data_is_not_claimed():
@@ -215,7 +216,7 @@ def test_noise_that_cannot_be_told_from_hard_data_is_not_claimed():
     assert not audit.noise.found
     text = read_text(report(audit, title="hard"))
     assert "Unclear" in text
-    assert f"Anything up to {100 * audit.highest_share:.1f} % of wrong labels would fit." in text
+    assert f"Anything up to {100 * audit.verdict.highest_share:.1f} % of wrong labels would fit." in text
 
 
 def test_more_than_two_classes(three):
@@ -224,7 +225,7 @@ def test_more_than_two_classes(three):
     assert "3 classes, 5 columns" in text
     assert "column 0 is" in text
     assert "what the model finds likeliest" in text
-    alone = not isinstance(three.fitted.link, SoftmaxLink)
+    alone = not isinstance(three.model.model_.link, SoftmaxLink)
     assert ("each class against the rest" in text) == alone
     assert ("3, boosted together" in text) != alone
 
@@ -241,7 +242,7 @@ def test_the_matrix_is_a_table_with_its_numbers(pair):
         *shares, last = re.findall(r'<td class="?number ?([^">]*)"?>(.*?)</td>', cells, re.S)
         assert [share for _, share in shares] == [f"{100 * one:.0f}" for one in audit.noise.matrix[j]]
         assert [kind == "own" for kind, _ in shares] == [k == j for k in range(4)]
-        _, low, high = audit.list_class_shares()[j]
+        _, low, high = audit.verdict.share_by_class[j]
         assert f"{100 * low:.1f} to {100 * high:.1f}" in last[1]
     assert table.count("heat5") == 1  # The pair that is confused most.
     first = audit.confusions()[0]
@@ -275,7 +276,7 @@ def test_many_classes_have_pairs_and_no_matrix(pair):
         rate_by_label=dict.fromkeys(names.tolist(), (0.2, 0.1, 0.3)),
     )
     counted = [findings.CountedConfusion(one, 0) for one in wide.confusions()]
-    shown = sections.write_noise(replace(many, audit=wide, confusions=counted, **_count(wide)))
+    shown = write_noise(replace(many, audit=wide, confusions=counted, **_count(wide)))
     assert "class=heat" not in shown
     assert "often labelled" not in shown
     assert len(re.findall("class \\d\\d → class \\d\\d", shown)) == 12
@@ -291,7 +292,7 @@ def _count(audit):
 def test_what_was_given_is_not_said_to_be_found(settings):
     table, labels, _ = make_customers(600)
     model = make_classifier(random_state=0, **settings).fit(table, labels)
-    text = read_text(report(audit_labels(table, labels, model, seeks_sources=False), title="t"))
+    text = read_text(report(audit_labels(table, labels, model), title="t"))
     if settings.get("noise") == (0.2, 0.1):
         assert "if the noise rates that were given are right" in text
         assert "there are no intervals" in text
@@ -456,7 +457,10 @@ def test_a_curve_may_be_short_or_flat(values):
 
 def test_charts_keep_within_their_frame(shop):
     inside = charts.draw_calibration(
-        findings.measure_reliability(shop), findings.trace_clean_posterior(shop), findings.measure_spread(shop), "words"
+        calibration.measure_reliability(shop),
+        calibration.trace_clean_posterior(shop),
+        calibration.measure_spread(shop),
+        "words",
     )
     for x, y in re.findall(r"[ML]([\d.-]+) ([\d.-]+)", inside):
         assert 0 <= float(x) <= 400

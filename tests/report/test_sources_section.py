@@ -1,6 +1,5 @@
 """The section of a report by source: the worst first, what to do, no more than a page can hold."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,15 +7,18 @@ import pandas as pd
 import pytest
 
 from helpers.report_fixtures import HOSTILE, Page, read_text
+from helpers.small_audits import change
 from helpers.sourced_rows import draw_sourced_rows, draw_votes
 from untwist.audit import audit_labels
-from untwist.audit.findings import collect_findings, train_again
+from untwist.audit.findings import collect_findings
 from untwist.audit.sources import Disagreement
 from untwist.report import compare, report
 from untwist.report.page import write_report
 from untwist.report.sources import write_sources
 
 pytestmark = pytest.mark.usefixtures("few_components")
+
+TWINS = SimpleNamespace(share=0.5, describe=lambda for_command: "twins")
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,7 @@ def test_the_page_has_the_section_and_points_to_it(found):
     ]
     text = read_text(page)
     assert "Labels of Leipzig are wrong more often than those of the others: by source." in text
-    assert f"one for all, by {found.audit.by_source.evidence:,.1f} units of log-likelihood." in text
+    assert f"one for all, by {found.audit.context.by_source.evidence:,.1f} units of log-likelihood." in text
     assert page == report(found.audit, title="branches")
 
 
@@ -68,16 +70,16 @@ def test_without_sources_there_is_no_section():
 
 
 def test_good_sources_are_said_to_be_so(found):
-    good = replace(found, sources=[replace(one, stands_out=False) for one in found.sources])
+    good = change(found, sources=[change(one, stands_out=False) for one in found.sources])
     text = read_text(write_sources(good))
     share, low, high = found.audit.noise_rate
     in_common = f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
     assert f"No source stands out: of the labels of all {in_common} are wrong." in text
     assert "What to do" not in text
-    quiet = replace(found.audit, noise=replace(found.audit.noise, found=False))
-    assert "No source stands out. What" in read_text(write_sources(replace(good, audit=quiet)))
-    fooled = replace(found.audit, twins=SimpleNamespace(share=0.5))
-    text = read_text(write_sources(replace(good, audit=fooled)))
+    quiet = change(found.audit, noise=change(found.audit.noise, found=False))
+    assert "No source stands out. What" in read_text(write_sources(change(good, audit=quiet)))
+    fooled = change(found.audit, twins=TWINS)
+    text = read_text(write_sources(change(good, audit=fooled)))
     assert "No source stands out." in text
     assert "share wrong" not in text
     assert "Labels of Leipzig are wrong" not in read_text(write_report(good, title="good"))
@@ -85,7 +87,7 @@ def test_good_sources_are_said_to_be_so(found):
 
 def test_of_many_sources_the_worst_are_shown_and_the_others_counted(found):
     one = found.sources[0]
-    many = replace(found, sources=[replace(one, name=f"source {i}") for i in range(3000)])
+    many = change(found, sources=[change(one, name=f"source {i}") for i in range(3000)])
     text = write_sources(many)
     assert text.count("<th scope=row>source ") == 25
     assert "... and 2,975 more" in text
@@ -104,18 +106,18 @@ def test_annotators_are_compared(voted):
         f"{first.first} and {first.second} {first.items} {100 * first.share:.1f} % {100 * first.expected:.1f} %" in text
     )
     many = [Disagreement(i, i + 1, 10, 0.5, 0.1, stands_out=True) for i in range(500)]
-    assert write_sources(replace(voted, disagreements=many)).count("<th scope=row>") == len(voted.sources) + 12
+    assert write_sources(change(voted, disagreements=many)).count("<th scope=row>") == len(voted.sources) + 12
 
 
 def test_a_source_that_is_mostly_wrong_is_asked_about_its_classes(found):
-    swapped = replace(found.sources[0], share_wrong=0.9, low=0.85, high=0.95)
-    text = read_text(write_sources(replace(found, sources=[swapped, *found.sources[1:]])))
+    swapped = change(found.sources[0], share_wrong=0.9, low=0.85, high=0.95)
+    text = read_text(write_sources(change(found, sources=[swapped, *found.sources[1:]])))
     assert "ask whether its classes were mixed up" in text
 
 
 def test_a_source_that_errs_in_one_class_is_told_which(found):
-    uneven = replace(found.sources[0], class_shares=((0, 0.1, 0.05, 0.2), ("<yes>", 0.9, 0.85, 0.95)))
-    text = read_text(write_sources(replace(found, sources=[uneven, *found.sources[1:]])))
+    uneven = change(found.sources[0], class_shares=((0, 0.1, 0.05, 0.2), ("<yes>", 0.9, 0.85, 0.95)))
+    text = read_text(write_sources(change(found, sources=[uneven, *found.sources[1:]])))
     assert "Most of all it mislabels what is truly <yes>, 90.0 % (85.0 to 95.0) of it." in text
     assert "Most of all" not in read_text(write_sources(found))
 
@@ -137,12 +139,8 @@ def test_hostile_names_of_sources_stay_text():
     assert not [name for _, name, _ in whole.attributes if name.startswith("on")]
 
 
-def test_what_is_trained_again_has_the_folds_of_the_items(voted):
+def test_what_is_compared_is_told_by_the_features_alone(voted):
     audit = voted.audit
-    again = train_again(audit, audit.given)
-    assert again.out_of_fold.context.fingerprint == audit.fitted.out_of_fold.context.fingerprint
-    if (audit.by_source.reliability > 0.5 * audit.by_source.reliability.max()).all():
-        np.testing.assert_array_equal(again.out_of_fold.posterior, audit.fitted.out_of_fold.posterior)
     measured = compare(audit)["untwist"]
     by_features = audit.clean.argmax(axis=1)
     assert measured.agreement_with_given == pytest.approx(np.mean(by_features == audit.label_indices))

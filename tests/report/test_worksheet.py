@@ -31,9 +31,9 @@ def test_it_has_every_suspect_with_its_values_and_reasons(shop, sheet):
     assert sheet["wrong"] == pytest.approx(shop.wrong[suspects], abs=5e-5)
     assert sheet["most"] is None
     assert sheet["source"] is None
-    assert [one["name"] for one in sheet["columns"]] == list(shop.X.columns)
-    assert read_column(sheet, "city")[0] == shop.X["city"].iloc[sheet["row"]].tolist()
-    calls = shop.X["calls to support"].iloc[sheet["row"]]
+    assert [one["name"] for one in sheet["columns"]] == list(shop.table.X.columns)
+    assert read_column(sheet, "city")[0] == shop.table.X["city"].iloc[sheet["row"]].tolist()
+    calls = shop.table.X["calls to support"].iloc[sheet["row"]]
     assert read_column(sheet, "calls to support")[0] == ["" if np.isnan(one) else f"{one:.0f}" for one in calls]
     for place in (0, 5, sheet["n"] - 1):
         one = shop.explain(suspects[place])
@@ -46,16 +46,16 @@ def test_it_has_every_suspect_with_its_values_and_reasons(shop, sheet):
 
 def test_what_is_usual_is_said_for_each_label(shop, sheet):
     for label, name in enumerate(shop.classes):
-        ages = shop.X["age"][shop.given == name]
+        ages = shop.table.X["age"][shop.given == name]
         low = np.quantile(ages, 0.025, method="lower")
         high = np.quantile(ages, 0.975, method="higher")
         _, column = read_column(sheet, "age")
         assert column["usual"][str(label)] == f"{low:.4g} to {high:.4g}"
-        cities = shop.X["city"][shop.given == name]
+        cities = shop.table.X["city"][shop.given == name]
         commonest = cities.mode()[0]
         assert read_column(sheet, "city")[1]["usual"][str(label)] == f"{commonest} ({(cities == commonest).mean():.0%})"
         odd = [i for i in column["odd"] if shop.classes[sheet["given"][i]] == name]
-        ages_here = shop.X["age"].iloc[sheet["row"]].to_numpy()
+        ages_here = shop.table.X["age"].iloc[sheet["row"]].to_numpy()
         expected = [
             i for i in range(sheet["n"]) if sheet["given"][i] == label and (ages_here[i] < low or ages_here[i] > high)
         ]
@@ -68,7 +68,7 @@ def test_a_table_shows_what_the_model_does_not_see_as_it_is_written(shop):
     sheet = unpack(report(shop, title="t", table=table))
     names = [one["name"] for one in sheet["columns"]]
     assert names[:3] == ["id", "signup", "age"]
-    assert set(names[3:]) == set(shop.X.columns) - {"age"}
+    assert set(names[3:]) == set(shop.table.X.columns) - {"age"}
     assert read_column(sheet, "id")[0] == [f"C-{row}" for row in sheet["row"]]
     assert "usual" not in read_column(sheet, "id")[1]
     values, age = read_column(sheet, "age")

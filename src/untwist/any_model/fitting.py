@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from untwist.any_model.model import ClonesModel, PassedRows
+from untwist.any_model.model import ClonesModel, PassedRows, settle_rows
 from untwist.any_model.rows import JudgedRows, read_rows
 from untwist.arguments import Array
 from untwist.automatic.sources import differ_much, weigh_by_reliability
 from untwist.crossing import ClonesByFold, cross_fit_clones
-from untwist.data.tables import allow_taking_rows
+from untwist.data.labels import weigh_classes
 from untwist.fit_arguments import SourceColumns
 from untwist.noise.calibration import find_calibration
 from untwist.noise.model import NoiseModel
 from untwist.noise.out_of_fold import estimate_noise_of, estimate_noise_of_reviewed, estimate_noise_of_sources
 from untwist.settings import Settings
-from untwist.sums import add_up
+from untwist.sums import add_up, add_up_by_group
 from untwist.theory.links import LogitLink
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
@@ -59,7 +59,7 @@ def fit_any_model(
     -------
     ClonesModel
     """
-    X = allow_taking_rows(X)
+    X = settle_rows(X)
     rows = read_rows(X, y, sample_weight, columns, settings.seed, settings.cv, reviewed)
     settings.check_classes(len(rows.classes))
     assert rows.folds is not None  # There are rows.
@@ -73,7 +73,11 @@ def fit_any_model(
         context=rows.context,
         n_jobs=settings.n_jobs,
     )
-    model = judge(make_model(clones, rows), settings)
+    class_weights = np.ones(len(rows.classes))
+    if settings.class_weight is not None:
+        mass = add_up_by_group(rows.weight, rows.labels, len(rows.classes))
+        class_weights = weigh_classes(settings.class_weight, rows.classes, mass)
+    model = judge(make_model(clones, rows, class_weights), settings)
     unseen = model.out_of_fold
     assert unseen is not None
     context = unseen.context
@@ -89,18 +93,19 @@ def fit_any_model(
     return replace(model, clones=model.clones.drop_rows(), has_twins=context.twins is not None)
 
 
-def make_model(clones: ClonesByFold, rows: JudgedRows) -> ClonesModel:
+def make_model(clones: ClonesByFold, rows: JudgedRows, class_weights: Array) -> ClonesModel:
     """Return clones as a model that corrects nothing yet, with posteriors that are as often right as they claim."""
     unseen = clones.out_of_fold.average_by_item()
     judged = np.flatnonzero(unseen.judged)
-    calibration = find_calibration(unseen.posterior[judged], unseen.labels[judged], unseen.weight[judged])
+    told = unseen.posterior[judged], unseen.labels[judged], unseen.weight[judged]
+    calibration = find_calibration(*told, are_counts=True)
     posterior = unseen.posterior.copy()
     posterior[judged] = calibration.apply(posterior[judged])
     alpha_of_labels = AlphaLoss(1.0)  # The log-loss: scores are logarithms of what labels follow.
     return ClonesModel(
         classes=rows.classes,
         link=LogitLink(alpha_of_labels) if len(rows.classes) == 2 else SoftmaxLink(alpha_of_labels),
-        class_weights=np.ones(len(rows.classes)),
+        class_weights=class_weights,
         n_rows=len(rows.labels),
         n_effective_rows=max(float(np.count_nonzero(rows.weight)), add_up(rows.weight)),
         out_of_fold=replace(unseen, posterior=posterior),
@@ -138,4 +143,4 @@ def fit_again(
     clones = model.clones.refit(labels, weight)
     clones = replace(clones, out_of_fold=before.judge_anew(clones.out_of_fold))
     rows = JudgedRows(model.classes, before.labels, before.weight, None, model.encoder.by_index, before.context)
-    return judge(make_model(clones, rows), settings, reliability)
+    return judge(make_model(clones, rows, model.class_weights), settings, reliability)

@@ -13,10 +13,17 @@ from sklearn.utils.validation import validate_data
 from untwist.arguments import Array
 from untwist.crossing import ClonesByFold
 from untwist.data.encoding import TableEncoder
+from untwist.data.tables import allow_taking_rows
 from untwist.label_model import LabelModel
 from untwist.noise.calibration import Calibration
 
-__all__ = ["ClonesModel", "PassedRows"]
+__all__ = ["ClonesModel", "PassedRows", "settle_rows"]
+
+
+def settle_rows(X: Any) -> Any:
+    """Return rows of which some can be taken: as they are, or an array where they are one in all but that."""
+    X = allow_taking_rows(X)
+    return X if isinstance(X, (list, tuple)) or hasattr(X, "__getitem__") else np.asarray(X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +40,16 @@ class PassedRows:
 
     def encode(self, X: Any, estimator: Any) -> Any:
         """Return rows as they are, if they have the columns of the training table."""
-        if self.by_index is not None:
-            validate_data(estimator, X, reset=False, skip_check_array=True)
+        X = settle_rows(X)
+        if self.by_index is None:
+            return X
+        n_dimensions = X.ndim if hasattr(X, "ndim") else np.ndim(X)
+        if n_dimensions != 2:
+            raise ValueError(
+                f"Expected 2D array, got {n_dimensions}D array instead. Reshape your data: X.reshape(1, -1) if it is "
+                "one row, X.reshape(-1, 1) if it is one column"
+            )
+        validate_data(estimator, X, reset=False, skip_check_array=True)
         return X
 
     @property
@@ -78,7 +93,10 @@ class ClonesModel(LabelModel):
         """Return the log-odds of the posterior that labels follow; beyond two classes the logarithm of each."""
         del rounds  # Clones have none.
         posterior = self.calibration.apply(self.clones.posterior(rows, n_jobs))
-        return np.asarray(logit(posterior[:, 1]) if len(self.classes) == 2 else np.log(posterior))
+        of_classes = np.log(np.where(self.class_weights > 0, self.class_weights, 1.0))
+        if len(self.classes) == 2:
+            return np.asarray(logit(posterior[:, 1]) + (of_classes[1] - of_classes[0]))
+        return np.asarray(np.log(posterior) + of_classes)
 
     def describe_twins(self) -> str:
         """Say which rows nearly repeat rows of other folds; empty where few do."""

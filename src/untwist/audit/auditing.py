@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from untwist.arguments import Array
+from untwist.audit.context import AuditContext, AuditedTable, Judge
 from untwist.audit.correcting import find_order
 from untwist.audit.judges import Judges, ask_clones, ask_fitted_model, fit_own_model, judges_by_own_folds, read_judges
 from untwist.audit.judging import judge_labels
@@ -40,7 +40,6 @@ def audit_labels(
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
-    seeks_sources: bool = True,
     verbose: int = 0,
 ) -> LabelAudit:
     """Judge every label of (X, y) by models that have not seen it.
@@ -51,7 +50,7 @@ def audit_labels(
         As `UntwistClassifier.fit` takes them. `source` says who or what gave each label, `item` which rows are labels
         of one thing, and `groups` which rows belong together, as those of one patient do; none is a feature. Rows of a
         group are judged by models that have seen none of it, and where they err together they count as few. Rows that
-        nearly repeat rows of other folds are looked for (`LabelAudit.twins`), with groups too: among rows whose group
+        nearly repeat rows of other folds are looked for (`AuditContext.twins`), with groups too: among rows whose group
         has several rows or is not known. `reviewed` says what a person found: of these rows it is certain whether the
         label that `y` has is wrong, they are never suspects, and `LabelAudit.review` counts them; it goes without
         `source`. X may be left out where `pred_probs` are given; beside `model` it may be whatever that takes, texts
@@ -66,18 +65,14 @@ def audit_labels(
         Posteriors of any model in place of one, out of fold: no row may be judged by a model that has seen its label.
         Columns are in the order of the sorted classes, or those of a DataFrame are named by the classes; of two classes
         the probability of the second one will do. They are calibrated to the labels first. A UserWarning names
-        posteriors that look as if they had seen the labels (`LabelAudit.looks_in_sample`).
+        posteriors that look as if they had seen the labels (`LabelAudit.judge`).
     cv : int, splitter, iterable or None
         The folds that labels are judged by, as `UntwistClassifier` takes them. Rows that folds of one's own do not
         judge have NaN in `wrong`, and no part in what is said of the labels. Not with `pred_probs` or a fitted model,
         whose folds are made already.
     n_jobs, random_state
         Those of the classifier that is fitted, unless it is given and has its own; for another model `random_state` is
-        that of the folds.
-    seeks_sources : bool, default True
-        Where no source is given and an UntwistClassifier judges, whether to look for a column that looks like one: see
-        `HiddenSource`. Where some column may be one, the chosen candidate is trained again without it, of two columns
-        at most.
+        that of the folds, and `n_jobs` says how many clones are fitted at a time, each in a process.
     verbose : int, default 0
         That of the classifier that is fitted. Above 0 it is shown how far the audit is, with an estimate of what is
         left: a line in a terminal, a bar in a notebook.
@@ -116,14 +111,8 @@ def audit_labels(
     else:
         X = allow_taking_rows(X)
         judges = ask_clones(model, X, y, sample_weight, columns, reviewed, cv, n_jobs, random_state)
-    audit = _judge(judges, X, y, item)
-    context = judges.out_of_fold.context
-    # What a column would explain as a source is measured row by row, in folds that are made anew.
-    rows_are_alone = context.sources is None and context.groups is None and context.own_folds is None
-    if judges.model is None or not seeks_sources or not rows_are_alone:
-        return audit
     with show_progress(verbose > 0):
-        return replace(audit, hidden_source=audit.find_hidden_source())
+        return _judge(judges, X, y, item)
 
 
 def _check_arguments(X: Any, y: Any, model: Any, pred_probs: Any, cv: Any) -> None:
@@ -158,21 +147,21 @@ def _judge(judges: Judges, X: Any, y: Any, item: Any) -> LabelAudit:
         rate_by_label=dict(zip(classes.tolist(), judged.share_by_label, strict=True)),
         weight=weight,
         model=judges.model,
-        X=X,
-        source=None if sources is None else _name_sources(sources),
-        item=None if sources is None else _name_items(sources, item, weight),
-        by_source=_doubt_sources(by_source, twins),
-        reviewed=None if review is None else review.is_reviewed,
-        before_review=_name_labels_before(review, classes),
-        n_skipped=0 if review is None else review.n_skipped,
-        encoder=judges.encoder,
-        judge=judges.name,
-        in_sample_reason=judges.in_sample_reason,
-        groups=None if context.groups is None else context.groups.name_rows(),
-        rows_per_case=count_rows_per_case(unseen),
-        judged=None if unseen.judged.all() else unseen.judged,
-        twins=twins,
-        order=find_order(y, classes),
+        table=AuditedTable(X, judges.encoder, judges.model),
+        judge=Judge(judges.name, judges.in_sample_reason),
+        context=AuditContext(
+            source=None if sources is None else _name_sources(sources),
+            item=None if sources is None else _name_items(sources, item, weight),
+            by_source=_doubt_sources(by_source, twins),
+            reviewed=None if review is None else review.is_reviewed,
+            before_review=_name_labels_before(review, classes),
+            n_skipped=0 if review is None else review.n_skipped,
+            groups=None if context.groups is None else context.groups.name_rows(),
+            rows_per_case=count_rows_per_case(unseen),
+            judged=None if unseen.judged.all() else unseen.judged,
+            twins=twins,
+            order=find_order(y, classes),
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from untwist.arguments import Array
+from untwist.audit.explaining import require_model
 from untwist.audit.labels import LabelAudit
 from untwist.audit.peers import LEARNING_RATE, ROUNDS, HeldOut, fit_lightgbm, fit_xgboost
 from untwist.data.batches import Batches, fit_memory
@@ -67,9 +68,10 @@ def compare(audit: LabelAudit) -> dict[str, Peer]:
     dict of Peer
         By the name of the method. A ValueError where the rows are `Batches` that are too many for memory.
     """
-    if isinstance(audit.X, Batches) and not fit_memory(audit.X):
+    X = audit.table.X
+    if isinstance(X, Batches) and not fit_memory(X):
         raise ValueError(
-            f"other boosters need all rows in memory, and {audit.X} are too many: audit some of them, "
+            f"other boosters need all rows in memory, and {X} are too many: audit some of them, "
             "Batches(..., rows=...), and compare on these"
         )
     folds = _find_folds(audit)
@@ -87,7 +89,7 @@ def compare(audit: LabelAudit) -> dict[str, Peer]:
 
 def _find_folds(audit: LabelAudit) -> tuple[Array, Array]:
     """Return the share of each row's weight that each fold of the audited model set aside, and what it trained on."""
-    unseen = audit.find_own_model("the folds of other boosters come").model_.out_of_fold
+    unseen = require_model(audit, "the folds of other boosters come").model_.out_of_fold
     assert unseen is not None  # A model that can be audited has chosen by folds.
     own_folds = unseen.context.own_folds
     if own_folds is not None:
@@ -99,7 +101,7 @@ def _measure(audit: LabelAudit, posterior: Array, predicted: NDArray[np.intp]) -
     rows = np.flatnonzero(audit.weight)  # The others are not judged, or absent.
     labels, predicted, weight = audit.label_indices[rows], predicted[rows], audit.weight[rows]
     corrected = np.searchsorted(audit.classes, audit.corrected(force=True)[rows])
-    posterior_floor = 1.0 / (audit.n_judged + 2.0)
+    posterior_floor = 1.0 / (audit.verdict.n_judged + 2.0)
     posterior_of_label = posterior[rows, labels]
     log_losses = -np.log(np.clip(posterior_of_label, posterior_floor, 1.0 - posterior_floor))
     return Peer(
@@ -118,18 +120,18 @@ def _predict(fit: Callable[..., Any], audit: LabelAudit, weight: Array, rows: ND
         posterior[:, known] = 1.0
         return posterior
     train, stop = _split(labels, len(known))
-    table = audit.numbers
-    n_jobs = audit.find_own_model("the threads of other boosters come").n_jobs
+    table = audit.table.numbers
+    model = require_model(audit, "the threads of other boosters come")
     peer_model = fit(
         table[trained[train]],
         labels[train],
         HeldOut(table[trained[stop]], labels[stop], weight[trained[stop]]),
         weight=weight[trained[train]],
-        categories=sorted(audit.fitted.encoder.schema.categories),
+        categories=sorted(model.model_.encoder.schema.categories),
         n_estimators=ROUNDS,
         learning_rate=LEARNING_RATE,
-        n_jobs=1 if n_jobs is None and len(trained) < FEW_ROWS else n_jobs,
-        random_state=audit.fitted.seed,
+        n_jobs=1 if model.n_jobs is None and len(trained) < FEW_ROWS else model.n_jobs,
+        random_state=model.model_.seed,
     )
     posterior[:, known] = peer_model.predict_proba(table[rows])
     return posterior

@@ -11,16 +11,17 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from untwist.arguments import Array
 from untwist.audit.confusions import expect_labels
+from untwist.audit.context import find_positions
 from untwist.data.cells import list_some
 
 if TYPE_CHECKING:
     from untwist.audit.labels import LabelAudit
 
-__all__ = ["LEAST_ROWS", "doubt_correction", "find_order", "lie_along_order"]
+__all__ = ["LEAST_ROWS", "doubt_correction", "find_likely_wrong", "find_order", "lie_along_order"]
 
 #: A class has this many rows, at least, where labels are replaced without a look.
 LEAST_ROWS = 50
@@ -109,6 +110,24 @@ def lie_along_order(contradicted: Array, order: NDArray[np.intp]) -> bool:
     return between - by_chance * all_ways > LEAST_ALONG_ORDER * (1.0 - by_chance) * all_ways
 
 
+def find_likely_wrong(audit: LabelAudit, rows: ArrayLike) -> NDArray[np.intp]:
+    """Return those of some rows whose label is more likely wrong than right, as indices.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What was found.
+    rows : array-like
+        Indices or Booleans.
+
+    Returns
+    -------
+    array of int
+    """
+    positions = find_positions(rows, len(audit.given))
+    return positions[audit.wrong[positions] > 0.5]
+
+
 def doubt_correction(audit: LabelAudit) -> str:
     """Say why labels are not to be replaced that nobody has looked at; nothing where nothing speaks against it.
 
@@ -132,11 +151,11 @@ def doubt_correction(audit: LabelAudit) -> str:
             f"{few} under {LEAST_ROWS} rows ({list_some(map(str, small), 4)}), and of several classes right labels of "
             "small ones may look wrong"
         )
-    if audit.order is None or not audit.noise.found:
+    if audit.context.order is None or not audit.noise.found:
         return ""
     is_open = (counted if audit.reviewed is None else counted & ~audit.reviewed).astype(np.float64)
     by_features = np.eye(len(classes))[audit.posterior.argmax(axis=1)]
-    if lie_along_order(expect_labels(by_features, audit.label_indices, is_open), audit.order):
+    if lie_along_order(expect_labels(by_features, audit.label_indices, is_open), audit.context.order):
         return (
             "most confusions are between neighbours in the order of the classes, and rows that are hard to tell from a "
             "neighbour look the same as wrong labels"

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from untwist.arguments import Array
 from untwist.audit.expectation import LEAST_POSTERIOR, Expectation, calibrate
 from untwist.audit.judging import bound_share
 from untwist.audit.reasons import describe_limit, describe_value
-from untwist.audit.slices import JudgedRows
+from untwist.audit.slices import JudgedRows, collect_judged_rows
 from untwist.audit.training import train_on_numbers
 from untwist.classifier import UntwistClassifier
 from untwist.data.cells import to_date
@@ -40,11 +40,16 @@ from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.sums import add_up_by_group
 from untwist.text import name_column
 
+if TYPE_CHECKING:
+    from untwist.audit.labels import LabelAudit
+
 __all__ = [
     "HiddenSource",
+    "allow_for",
     "describe_groups",
-    "find_hidden_source",
+    "find_hidden_sources",
     "group_values",
+    "look_for_sources",
     "screen_columns",
 ]
 
@@ -277,10 +282,60 @@ class HiddenSource:
         return f"{self.times:.0f} times as often" if self.times >= COUNTED_TIMES else f"{self.times:.1f} times as often"
 
 
-def find_hidden_source(
+def look_for_sources(audit: LabelAudit, model: UntwistClassifier) -> list[HiddenSource]:
+    """Look for columns of an audited table that look like sources of labels; see `LabelAudit.hidden_sources`.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What was found, of rows whose sources are not known.
+    model : UntwistClassifier
+        The classifier that judged the labels.
+
+    Returns
+    -------
+    list of HiddenSource
+    """
+    context, fitted = audit.context, model.model_
+    assert fitted.out_of_fold is not None  # A model that can be audited has chosen by folds.
+    # What a column would explain as a source is measured row by row, in folds that are made anew.
+    told = {
+        "source": context.source,
+        "groups": context.groups,
+        "folds of your own": fitted.out_of_fold.context.own_folds,
+    }
+    if named := [name for name, value in told.items() if value is not None]:
+        raise ValueError(
+            f"a column that looks like a source is looked for where rows stand alone, and these came with {named[0]}: "
+            "audit them without, and look there"
+        )
+    n_rows, n_columns = len(audit.given), fitted.encoder.n_features
+    if not context.can_tell(audit.noise) or n_rows * max(n_columns, len(audit.classes) ** 2) > MOST_CELLS:
+        return []
+    return find_hidden_sources(collect_judged_rows(audit), model, audit.suspects(), audit.noise_rate[0])
+
+
+def allow_for(audit: LabelAudit, hidden: HiddenSource) -> LabelAudit:
+    """Return the same audit where all that is said allows for a column that looks like a source.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What was found.
+    hidden : HiddenSource
+        The column: one of `audit.hidden_sources()`.
+
+    Returns
+    -------
+    LabelAudit
+    """
+    return replace(audit, context=replace(audit.context, hidden_source=hidden))
+
+
+def find_hidden_sources(
     judged: JudgedRows, model: UntwistClassifier, suspects: NDArray[np.intp], share_wrong: float
-) -> HiddenSource | None:
-    """Look for a column that looks like a source of labels: some of its values gave worse ones than the others.
+) -> list[HiddenSource]:
+    """Look for columns that look like sources of labels: some of their values gave worse ones than the others.
 
     Parameters
     ----------
@@ -295,22 +350,22 @@ def find_hidden_source(
 
     Returns
     -------
-    HiddenSource or None
-        The column that explains most as a source; None where none does so clearly better than as a feature.
+    list of HiddenSource
+        Those that explain clearly more as a source than as a feature, the one that explains most first.
     """
     n_rows, n_columns = judged.table.shape
     if n_columns < 2:
-        return None
+        return []
     columns = screen_columns(judged, model)
     if columns and n_rows > MOST_TRIED_FIRST:
         columns = _try_some_rows(judged, model, columns)
     if not columns:
-        return None
+        return []
     as_feature = calibrate(judged.expected, judged.labels, judged.weight).explained
     doubted = np.zeros(n_rows, dtype=np.bool_)
     doubted[suspects] = True
     found = [_judge_without(judged, model, column, as_feature, doubted, share_wrong) for column in columns]
-    return max((one for one in found if one is not None), key=lambda source: source.margin, default=None)
+    return sorted((one for one in found if one is not None), key=lambda source: -source.margin)
 
 
 # ---- groups of values ----

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from untwist.audit.judging import Interval
+from untwist.sums import average
 
 if TYPE_CHECKING:
     from untwist.audit.labels import LabelAudit
 
-__all__ = ["ReviewOutcome", "describe_review", "sum_up_review"]
+__all__ = ["ReviewOutcome", "change_reviewed", "find_known_wrong", "measure_known_wrong", "sum_up_review"]
 
 
 @dataclass(frozen=True)
@@ -106,51 +108,71 @@ def sum_up_review(audit: LabelAudit) -> ReviewOutcome | None:
     -------
     ReviewOutcome or None
     """
-    if audit.reviewed is None:
+    context = audit.context
+    if context.reviewed is None:
         return None
-    rows = int(np.count_nonzero(audit.reviewed))
+    rows = int(np.count_nonzero(context.reviewed))
     found = None
-    if audit.before_review is not None:
-        found = int(np.count_nonzero(audit.reviewed & (audit.before_review != audit.predicted)))
-    is_left = ~audit.reviewed if audit.judged is None else audit.judged & ~audit.reviewed
-    rows_left = int(np.count_nonzero(is_left))
+    if context.before_review is not None:
+        found = int(np.count_nonzero(context.reviewed & (context.before_review != audit.predicted)))
+    is_judged = context.take_judged(np.arange(len(audit.given)))
+    rows_left = len(context.take_open(is_judged))
     left = None
-    if audit.knows_share:
-        known = audit.share_known_wrong
-        expected, low, high = (min((one - known) * audit.n_judged, rows_left) for one in audit.noise_rate)
+    if audit.noise.found and context.can_tell(audit.noise):
+        known = measure_known_wrong(audit)
+        expected, low, high = (min((one - known) * len(is_judged), rows_left) for one in audit.noise_rate)
         left = expected, low, high
     return ReviewOutcome(
         rows=rows,
         right=None if found is None else rows - found,
         wrong=found,
-        skipped=audit.n_skipped,
-        still_wrong=int(np.count_nonzero(audit.is_known_wrong)),
+        skipped=context.n_skipped,
+        still_wrong=int(np.count_nonzero(find_known_wrong(audit))),
         rows_left=rows_left,
         wrong_left=left,
     )
 
 
-def describe_review(audit: LabelAudit, *, for_command: bool) -> list[str]:
-    """Say in words what was reviewed, what was found, and what is wrong still.
+def change_reviewed(audit: LabelAudit) -> NDArray[Any]:
+    """Return the labels with those decided on in place of what `y` has; `given` where nothing was reviewed.
 
     Parameters
     ----------
     audit : LabelAudit
         What was found.
-    for_command : bool
-        Whether advice names the command rather than Python.
 
     Returns
     -------
-    list of str
-        A line for each; none without a review.
+    array
     """
-    review = audit.review
-    if review is None:
-        return []
-    rows = "1 row is" if review.rows == 1 else f"{review.rows:,} rows are"
-    change = "untwist apply" if for_command else "apply(decisions)"
-    held = review.held
-    if review.still_wrong:
-        held += f": {change} changes {'it' if review.still_wrong == 1 else 'them'}"
-    return [one for one in (f"{rows} reviewed: {review.decided}", held, review.left) if one]
+    return audit.given if audit.reviewed is None else np.where(audit.reviewed, audit.predicted, audit.given)
+
+
+def find_known_wrong(audit: LabelAudit) -> NDArray[np.bool_]:
+    """Find which labels a review found wrong that are still in `given`.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What was found.
+
+    Returns
+    -------
+    array of bool
+    """
+    return np.asarray(change_reviewed(audit) != audit.given)
+
+
+def measure_known_wrong(audit: LabelAudit) -> float:
+    """Measure the share of the labels that a review found wrong, and that are still in `given`.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What was found.
+
+    Returns
+    -------
+    float
+    """
+    return 0.0 if audit.reviewed is None else average(find_known_wrong(audit).astype(np.float64), audit.weight)

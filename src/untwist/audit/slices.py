@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,14 @@ from untwist.noise.sources import estimate_by_source
 from untwist.sums import add_up
 from untwist.text import name_column
 
+if TYPE_CHECKING:
+    from untwist.audit.labels import LabelAudit
+
 __all__ = [
     "Excess",
     "JudgedRows",
     "Slice",
+    "collect_judged_rows",
     "find_p_values",
     "find_slices",
     "measure_parts",
@@ -164,6 +168,38 @@ class JudgedRows:
         if len(rows) > most:
             rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
         return rows
+
+
+def collect_judged_rows(audit: LabelAudit) -> JudgedRows:
+    """Return the rows of an audit that were judged, with what is known of their labels.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What was found; a column that looks like a source is left out for itself.
+
+    Returns
+    -------
+    JudgedRows
+    """
+    context = audit.context
+    hidden, by_source, before = context.hidden_source, context.by_source, context.before_review
+    expected = Expectation.under_one_matrix(audit.clean, audit.noise.matrix)
+    if by_source is not None:
+        clean = by_source.clean(audit.posterior)
+        expected = Expectation(clean, by_source.matrices_by_index, audit.sources.indices)
+    judged = JudgedRows(
+        table=audit.table.numbers,
+        posterior=audit.posterior,
+        # The posterior is that of the labels before any review.
+        labels=audit.label_indices if before is None else np.searchsorted(audit.classes, before),
+        weight=audit.weight,
+        noise=audit.noise,
+        expected=expected,
+        without={} if hidden is None else {hidden.position: (hidden.posterior, hidden.noise)},
+        rows_per_case=context.rows_per_case,
+    )
+    return judged if context.judged is None else judged.take(np.flatnonzero(context.judged))
 
 
 def find_slices(

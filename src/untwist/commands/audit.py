@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.audit import DataIssue, LabelAudit, Slice, audit_labels
-from untwist.audit.correcting import find_order
-from untwist.audit.findings import explain_rows
+from untwist.audit.correcting import find_likely_wrong, find_order
+from untwist.audit.explaining import explain_rows
+from untwist.audit.hidden_sources import allow_for
 from untwist.audit.posteriors import read_posteriors
-from untwist.audit.words import FIRST_ROWS
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file, read_reviewed
 from untwist.commands.kinds import COMPRESS
@@ -95,11 +95,18 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     JudgedFile
     """
     audit = _audit_by_file(sheet, table, options) if options.probabilities else _audit_by_fit(sheet, table, options)
-    audit = replace(
-        audit,
-        twins=name_twins(audit.twins, sheet, table, options.label),
+    context = replace(
+        audit.context,
+        twins=name_twins(audit.context.twins, sheet, table, options.label),
         order=find_order(sheet.frame[options.label], audit.classes),  # A file may say the order of categories.
     )
+    audit = replace(audit, context=context)
+    if options.seek_sources:
+        with use_display(ProgressLine()):
+            found = audit.hidden_sources()
+        if not found:
+            print_status("no column looks like a source")
+        audit = allow_for(audit, found[0]) if found else audit
     suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
     return JudgedFile(sheet, table, audit, suspects)
 
@@ -159,7 +166,7 @@ class JudgedFile:
     @cached_property
     def issues(self) -> list[DataIssue]:
         """What else is wrong with the data; drift is looked for along the first column of dates too."""
-        encoder = self.audit.encoder
+        encoder = self.audit.table.encoder
         assert encoder is not None  # A file is a table.
         dates = [encoder.feature_labels[index] for index in sorted(encoder.schema.dates)]
         return self.audit.find_issues(time=dates[0] if dates else None)
@@ -182,7 +189,7 @@ class JudgedFile:
             print_status(f"reasons are given for the first {EXPLAINED} of {len(suspects)} suspects")
         columns = {
             self.sheet.row_word: self.sheet.lines[self.table.rows[suspects]],
-            **({} if self.audit.source is None else {"source": self.audit.source[suspects]}),
+            **({} if self.audit.context.source is None else {"source": self.audit.context.source[suspects]}),
             "label": self.audit.given[suspects],
             "looks_like": self.audit.predicted[suspects],
             "probability_wrong": np.round(self.audit.wrong[suspects], 4),
@@ -200,12 +207,13 @@ class JudgedFile:
     def write_corrected(self, path: Path, label: str, *, force: bool) -> None:
         """Write a copy of the file in which suspect labels that are likelier wrong than right are replaced."""
         audit = self.audit
-        if audit.why_not_corrected and not force:
+        why_not = audit.verdict.why_not_corrected
+        if why_not and not force:
             raise ValueError(
-                f"{path} is not written: {audit.why_not_corrected}. Review the suspects (untwist review), and apply "
+                f"{path} is not written: {why_not}. Review the suspects (untwist review), and apply "
                 "what was decided; --force replaces labels that nobody has looked at"
             )
-        corrected = audit.corrected(audit.find_likely_wrong(self.suspects), force=True)
+        corrected = audit.corrected(find_likely_wrong(audit, self.suspects), force=True)
         changed = np.flatnonzero(corrected != self.table.y)
         spellings = self.sheet.frame[label].dropna().value_counts().index.tolist()  # A spreadsheet has 1.0 for 1.
         labels = match_labels(corrected[changed].tolist(), spellings)
@@ -237,31 +245,16 @@ class JudgedFile:
         """Print everything for machines."""
         audit = self.audit
         expected, at_most = audit.bound_wrong(self.suspects)
-        is_told = audit.tells_how_many
-        rate_by_label = audit.rate_by_label if is_told else {}
-        class_shares = zip(audit.classes.tolist(), audit.list_class_shares(), strict=True) if is_told else []
-        wrong = _name_limits(audit.noise_rate) if is_told else None
         found = {
             "rows": len(self.table.y),
             "classes": audit.classes,
-            "judge": audit.judge,
-            "looks_in_sample": audit.looks_in_sample,
-            "in_sample_reason": audit.in_sample_reason or None,
-            "near_twins": describe_twins(audit.twins),
-            "groups": None if audit.groups is None else len({*audit.groups.tolist()} - {None}),
-            "rows_per_case": audit.rows_per_case,
-            "noise_found": audit.noise.found,
-            "noise": audit.describe_noise(),
-            "wrong": None if wrong is None else wrong | {"not_excluded": audit.highest_share},
-            "wrong_by_label": [{"label": label} | _name_limits(rate) for label, rate in rate_by_label.items()],
-            "wrong_by_class": [{"class": name} | _name_limits(rate) for name, rate in class_shares],
-            "review": None if audit.review is None else audit.review.to_dict(),
-            "matrix": audit.matrix if is_told else None,
-            "confusions": [
-                {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
-                | _name_limits((one.share, one.low, one.high))
-                for one in audit.confusions()[:MOST_CONFUSIONS]
-            ],
+            "judge": audit.judge.name,
+            "looks_in_sample": audit.judge.looks_in_sample,
+            "in_sample_reason": audit.judge.in_sample_reason or None,
+            "near_twins": describe_twins(audit.context.twins),
+            "groups": None if audit.context.groups is None else len({*audit.context.groups.tolist()} - {None}),
+            "rows_per_case": audit.context.rows_per_case,
+            **self._list_shares(),
             **self._list_sources(),
             "hidden_source": self._describe_hidden_source(),
             "slices": [
@@ -272,11 +265,33 @@ class JudgedFile:
             ],
             "issues": self._list_issues(),
             "notes": self.table.notes,
-            "expected_wrong_among_suspects": round(expected, 1) if audit.knows_share else None,
+            "expected_wrong_among_suspects": round(expected, 1) if audit.verdict.knows_share else None,
             "wrong_among_suspects_at_most": round(at_most, 1),
             "suspects": listed.to_dict(orient="records"),
         }
         print(encode_json(found))
+
+    def _list_shares(self) -> dict[str, Any]:
+        """How noisy the labels are, and which class bears which; nothing where that cannot be told."""
+        audit, verdict = self.audit, self.audit.verdict
+        is_told = verdict.tells_how_many
+        rate_by_label = audit.rate_by_label if is_told else {}
+        class_shares = zip(audit.classes.tolist(), verdict.share_by_class, strict=True) if is_told else []
+        wrong = _name_limits(verdict.share) | {"not_excluded": verdict.highest_share}
+        return {
+            "noise_found": verdict.is_found,
+            "noise": verdict.noise,
+            "wrong": wrong if is_told else None,
+            "wrong_by_label": [{"label": label} | _name_limits(rate) for label, rate in rate_by_label.items()],
+            "wrong_by_class": [{"class": name} | _name_limits(rate) for name, rate in class_shares],
+            "review": None if audit.review is None else audit.review.to_dict(),
+            "matrix": audit.matrix if is_told else None,
+            "confusions": [
+                {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
+                | _name_limits((one.share, one.low, one.high))
+                for one in audit.confusions()[:MOST_CONFUSIONS]
+            ],
+        }
 
     def _list_issues(self) -> list[dict[str, Any]]:
         """What else is wrong with the data, with the rows as the file names them."""
@@ -298,10 +313,10 @@ class JudgedFile:
     def _list_sources(self) -> dict[str, Any]:
         """Who gave the labels, and who disagrees with whom; nothing where no sources were told."""
         audit = self.audit
-        if audit.by_source is None:
+        if audit.context.by_source is None:
             return {}
         untold: dict[str, Any] = {}
-        if not audit.tells_how_many:
+        if not audit.verdict.tells_how_many:
             untold = dict.fromkeys(("share", "low", "high", "others", "expected_wrong")) | {"by_class": []}
         return {
             "sources": [
@@ -317,9 +332,9 @@ class JudgedFile:
                     "by_class": [{"class": name} | _name_limits(limits) for name, *limits in one.class_shares],
                 }
                 | untold
-                for one in audit.list_sources()
+                for one in audit.sources.rate()
             ],
-            "labels_per_item": audit.labels_per_item,
+            "labels_per_item": audit.sources.labels_per_item,
             "disagreements": [
                 {
                     "sources": [one.first, one.second],
@@ -328,13 +343,13 @@ class JudgedFile:
                     "expected": one.expected,
                     "stands_out": one.stands_out,
                 }
-                for one in audit.list_disagreements()[:MOST_DISAGREEMENTS]
+                for one in audit.sources.find_disagreements()[:MOST_DISAGREEMENTS]
             ],
         }
 
     def _describe_hidden_source(self) -> dict[str, Any] | None:
         """The column that looks like a source, if there is one."""
-        hidden = self.audit.hidden_source
+        hidden = self.audit.context.hidden_source
         if hidden is None:
             return None
         return {
@@ -355,16 +370,7 @@ class JudgedFile:
     def print_words(self, hint: str) -> None:
         """Print the noise and the first suspects for people; `hint` follows the number of the others."""
         n_suspects = len(self.suspects)
-        if self.audit.noise.found:
-            print_result(self.audit.describe(for_command=True))
-        else:
-            ask = "" if n_suspects or self.audit.twins is not None else f"; {FIRST_ROWS[True]}"
-            noise = f"{self.audit.describe_noise()}{self.audit.describe_as_source()}"
-            print_result(f"{len(self.table.y)} labels: {noise}{ask}")
-            audit = self.audit
-            for describe in (audit.describe_judge, audit.describe_sources, audit.describe_review):
-                for line in describe(for_command=True):
-                    print_result(f"  {line}")
+        print_result(self.audit.verdict.describe(for_command=True, lists_rows=n_suspects > 0))
         for one in self.slices[:SHOWN]:
             print_result(f"  labels look wrong more often (or are much harder to tell): {one}")
         names = self.line_names.tolist()
@@ -387,12 +393,13 @@ class JudgedFile:
         n_suspects = len(self.suspects)
         rows = f"these {n_suspects} rows" if n_suspects > 1 else "this row"
         low, high = self.audit.bound_wrong(self.suspects)
-        if not self.audit.tells_how_many:
+        verdict = self.audit.verdict
+        if not verdict.tells_how_many:
             print_result(f"Of the labels of {rows} some may be wrong; {HOW_MANY_UNKNOWN}.")
-        elif not self.audit.noise.found:
+        elif not verdict.is_found:
             why = "no noise was found that is the same everywhere, and uneven noise looks like hard rows"
             print_result(f"Of the labels of {rows} up to {math.ceil(high):,} may be wrong: {why}.")
-        elif f"{n_suspects} are suspects, about {low:,.0f} of" not in str(self.audit):
+        elif f"{n_suspects} are suspects, about {low:,.0f} of" not in verdict.headline:
             print_result(f"Of the labels of {rows} about {low:,.0f} are expected to be wrong.")
 
 

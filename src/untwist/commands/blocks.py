@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from untwist.commands.columns import NO_HINTS, Hints, PreparedTable, decide_columns, draw_sample, find_leaks
+from untwist.commands.cells import NO_HINTS, Hints
+from untwist.commands.columns import PreparedTable, decide_columns, draw_sample, find_leaks
 from untwist.commands.kinds import find_kind
 from untwist.commands.names import find_unnamed, name_columns
 from untwist.commands.sheets import import_pandas, note_index

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
-from untwist.commands.columns import conform, ignore_strangers
+from untwist.commands.new_rows import conform, ignore_strangers
 from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import encode_json, gather_hints, print_result

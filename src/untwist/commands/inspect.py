@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from untwist.arguments import Array
-from untwist.commands.columns import check_roles, count_infinite, decide_column, describe_infinite, read_labels
+from untwist.commands.cells import count_infinite, describe_infinite
+from untwist.commands.columns import check_roles
+from untwist.commands.features import decide_column
+from untwist.commands.labels import read_labels
 from untwist.commands.row_names import describe_place
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import (

@@ -155,6 +155,11 @@ def add_audit_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="judge by these: a row per row of the table, a column per class, of any model that has not seen the row",
     )
+    parser.add_argument(
+        "--seek-sources",
+        action="store_true",
+        help="look for a column that looks like who gave the labels: trains again without it",
+    )
     add_reviewed_option(parser)
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from untwist.commands.blocks import reads_in_blocks
-from untwist.commands.columns import NewRows, ignore_strangers
+from untwist.commands.new_rows import NewRows, ignore_strangers
 from untwist.commands.sheets import open_writer
 from untwist.commands.steps import encode_json, gather_hints, open_table
 from untwist.data.memory import limit_memory

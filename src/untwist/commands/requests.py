@@ -110,6 +110,11 @@ def _list_audited(parser: argparse.ArgumentParser, options: argparse.Namespace) 
         parser.error("--reviewed and --source exclude each other: untwist apply makes a table of the decisions")
     if options.reviewed and options.probabilities:
         parser.error("--reviewed and --probabilities exclude each other: reviewed rows teach a model of ours")
+    if options.seek_sources and (options.source or options.groups or options.probabilities):
+        parser.error(
+            "--seek-sources is for rows that stand alone, judged by a model of ours: leave out --source, --groups and "
+            "--probabilities, or --seek-sources"
+        )
     return [options.table, *filter(None, [options.reviewed, options.probabilities])]
 
 

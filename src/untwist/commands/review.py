@@ -136,8 +136,8 @@ def _count(ledger: Ledger, audit: LabelAudit, table: PreparedTable) -> dict[str,
         "wrong": int(np.count_nonzero(decisions.relabelled)),
         "right": int(np.count_nonzero(decisions.reviewed & ~decisions.relabelled)),
         "skipped": int(np.count_nonzero(decisions.decision == SKIP)),
-        "noise_found": audit.noise.found,
-        "expected_wrong": round(low, 1) if audit.knows_share else None,
+        "noise_found": audit.verdict.is_found,
+        "expected_wrong": round(low, 1) if audit.verdict.knows_share else None,
         "wrong_at_most": round(high, 1),
     }
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from untwist.classifier import UntwistClassifier
 from untwist.commands.blocks import SheetInBlocks, prepare_in_blocks, reads_in_blocks
-from untwist.commands.columns import Hints, PreparedTable, prepare, remember_readings
+from untwist.commands.cells import Hints
+from untwist.commands.columns import PreparedTable, prepare, remember_readings
 from untwist.commands.kinds import refuse_no_table
 from untwist.commands.sheets import Sheet, read
 from untwist.data.decisions import Decisions
@@ -175,7 +176,7 @@ def fit(
             # Somebody has asked for labels as they are.
             warnings.filterwarnings("ignore", "labels .* differ by case")
             # What commands print says so.
-            warnings.filterwarnings("ignore", ".* have near twins in other folds")
+            warnings.filterwarnings("ignore", ".* have near-duplicates in other folds")
             # So do the notes on how the table was read.
             warnings.filterwarnings("ignore", ".* nothing but the shares of the classes can be learned")
             told = {"source": table.source, "item": table.item, "groups": table.groups}

@@ -213,6 +213,7 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
     untwists = about["untwists"]
     require(isinstance(untwists, bool), "untwists is true or false")
     require(noise is not None or not untwists, "there is noise to untwist")
+    undone = noise if untwists else None
     has_twins = about["near_duplicates"]
     require(isinstance(has_twins, bool), "near_duplicates is true or false")
     n_rows = read_whole(about["rows"], 0)
@@ -234,7 +235,7 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
         menon=None if about["menon"] is None else _read_menon(about["menon"], len(classes)),
         validation_rows=validation_rows,
         validation_shares=validation_shares,
-        sources=None if about["sources"] is None else _read_sources(about["sources"], arrays, len(classes), noise),
+        sources=None if about["sources"] is None else _read_sources(about["sources"], arrays, len(classes), undone),
         init=None if about["init"] is None else read_one_of(about["init"], ("prior", "zero", GIVEN_SCORES)),
         has_twins=has_twins,
     )
@@ -409,6 +410,9 @@ def _read_record(about: Any, kind: type[Record]) -> Record:
 def _read_noise(about: Any, arrays: ArrayReader, n_classes: int) -> NoiseModel | None:
     if about is None:
         return None
+    kind = TwoClassNoise if n_classes == 2 else SeveralClassesNoise
+    has_arrays = kind.array_axes.keys() <= about.keys()
+    require(has_arrays, f"the noise of {n_classes} classes has {', '.join(kind.array_axes)}")
     return _read_rates(about, arrays) if n_classes == 2 else _read_matrices(about, arrays, n_classes)
 
 

@@ -71,7 +71,9 @@ class Calibration:
         return _lift(best, self.floor)
 
 
-def find_calibration(posterior: Array, labels: NDArray[np.intp], weight: Array) -> Calibration:
+def find_calibration(
+    posterior: Array, labels: NDArray[np.intp], weight: Array, *, are_counts: bool = False
+) -> Calibration:
     """Find what brings posteriors to how often each label is borne.
 
     The logarithms are multiplied by one slope (the inverse of a temperature) and shifted by an offset for each class,
@@ -87,6 +89,8 @@ def find_calibration(posterior: Array, labels: NDArray[np.intp], weight: Array) 
         The class that each label names.
     weight : array
         How much each row counts.
+    are_counts : bool
+        Whether a weight of 2 stands for two rows. Otherwise weights of any scale count for as many rows as there are.
 
     Returns
     -------
@@ -109,9 +113,8 @@ def find_calibration(posterior: Array, labels: NDArray[np.intp], weight: Array) 
     # In this order sums do not depend on that of the rows.
     order = np.lexsort((weight, labels, *posterior.T))
     order = order[weight[order] > 0]
-    # Weights of any scale count for as many rows as there are.
     total = add_up(weight)
-    mass = weight[order] * (len(order) / total)
+    mass = weight[order] if are_counts else weight[order] * (len(order) / total)
     floor = find_posterior_floor(max(float(len(order)), total))
     plain = _lift(posterior, floor)
     best = Calibration(floor, floor)

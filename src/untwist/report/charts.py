@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from untwist.audit.findings import Interval, Point
+from untwist.audit.calibration import Point
+from untwist.audit.judging import Interval
 from untwist.text import clip, for_page
 
 __all__ = [
@@ -18,7 +19,7 @@ __all__ = [
     "draw_curve",
     "draw_finds",
     "draw_intervals",
-    "draw_pairs",
+    "draw_shares",
     "draw_waffle",
     "find_ticks",
     "format_share",
@@ -394,13 +395,13 @@ def draw_intervals(
     return write_svg(height, words, *parts)
 
 
-def draw_pairs(rows: Sequence[tuple[str, float, float | None]], words: str) -> str:
-    """Draw two bars for each name, or one where there is no second value.
+def draw_shares(rows: Sequence[tuple[str, float]], words: str) -> str:
+    """Draw a bar for each name.
 
     Parameters
     ----------
     rows : sequence of tuples
-        For each name two shares, the second of which may be None.
+        The share of each name.
     words : str
         What describes the chart to whoever cannot see it.
 
@@ -409,30 +410,18 @@ def draw_pairs(rows: Sequence[tuple[str, float, float | None]], words: str) -> s
     str
         SVG.
     """
-    left = 18 + 8 * max(len(clip(name, NAME_WIDTH)) for name, _, _ in rows)
-    two = any(after is not None for _, _, after in rows)
-    line = 38 if two else 26
-    most = max([max(before, after or 0.0) for _, before, after in rows] + [1e-12])
-    scale = (WIDTH - left - 50) / most
-    top = 30 if two else 4
-    parts = []
-    if two:
-        parts.append('<rect class="bar noisy" x="0" y="5" width="14" height="9" rx="2"/>')
-        parts.append('<text class=note x="20" y="14">labels as given</text>')
-        parts.append('<rect class="bar clean" x="138" y="5" width="14" height="9" rx="2"/>')
-        parts.append('<text class=note x="158" y="14">suspects corrected</text>')
-    for i, (name, before, after) in enumerate(rows):
+    left = 18 + 8 * max(len(clip(name, NAME_WIDTH)) for name, _ in rows)
+    scale = (WIDTH - left - 50) / max([share for _, share in rows] + [1e-12])
+    line, top, parts = 26, 4, []
+    for i, (name, share) in enumerate(rows):
         y = top + line * i
         whole = clip(name, 200)
         tip = "" if whole == clip(name, NAME_WIDTH) else f"<title>{for_page(whole)}</title>"
         at = f'x="{left - 10}" y="{y + line / 2 + 2:.1f}"'
+        wide = max(1.0, scale * share)
         parts.append(f'<text class=name {at} text-anchor="end">{for_page(name, NAME_WIDTH)}{tip}</text>')
-        bars = [("noisy", before)] if after is None else [("noisy", before), ("clean", after)]
-        for kind, value in bars:
-            wide = max(1.0, scale * value)
-            parts.append(f'<rect class="bar {kind}" x="{left}" y="{y + 4}" width="{wide:.1f}" height="10" rx="2"/>')
-            parts.append(f'<text class=tick x="{left + wide + 6:.1f}" y="{y + 13}">{value:.1%}</text>')
-            y += 14
+        parts.append(f'<rect class="bar noisy" x="{left}" y="{y + 4}" width="{wide:.1f}" height="10" rx="2"/>')
+        parts.append(f'<text class=tick x="{left + wide + 6:.1f}" y="{y + 13}">{share:.1%}</text>')
     return write_svg(top + line * len(rows) + 4, words, *parts)
 
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from untwist.audit.findings import Interval
+from untwist.audit.judging import Interval
 from untwist.text import name_column
 
 __all__ = [

@@ -11,13 +11,16 @@ from numpy.typing import ArrayLike
 
 from untwist.audit.comparison import Peer
 from untwist.audit.findings import Findings, collect_findings
+from untwist.audit.hidden_sources import HiddenSource, allow_for
 from untwist.audit.issues import DataIssue
 from untwist.audit.labels import LabelAudit
-from untwist.report import sections
+from untwist.report import model
 from untwist.report.issues import write_issues
 from untwist.report.markup import Section, write_page
+from untwist.report.noise import write_noise
 from untwist.report.review import write_review
 from untwist.report.sources import write_sources
+from untwist.report.summary import write_summary
 from untwist.report.worksheet import RowNames
 from untwist.text import for_page
 
@@ -48,6 +51,7 @@ def report(
     peers: Mapping[str, Peer] | None = None,
     suspects: ArrayLike | None = None,
     issues: list[DataIssue] | None = None,
+    hidden_source: HiddenSource | None = None,
     table: Any = None,
     positions: ArrayLike | None = None,
     fingerprint: str | None = None,
@@ -71,6 +75,8 @@ def report(
         The rows to list, by default `audit.suspects()`; the most doubtful come first.
     issues : list of DataIssue, optional
         What else is wrong with the data, by default `audit.find_issues()`.
+    hidden_source : HiddenSource, optional
+        The column that looks like a source: the first of `audit.hidden_sources()`.
     table : pandas.DataFrame, optional
         The values to show of each row, say the columns of a file as they are written, with those that the model does
         not see. By default the values that were audited.
@@ -93,6 +99,8 @@ def report(
     for name, given in {"rows": rows, "table": table, "positions": positions}.items():
         if given is not None and len(given) != len(audit.given):
             raise ValueError(f"{name} must be one for each of the {len(audit.given)} labels, got {len(given)}")
+    if hidden_source is not None:
+        audit = allow_for(audit, hidden_source)
     return write_report(
         collect_findings(audit, suspects, peers, issues),
         title=title,
@@ -143,15 +151,15 @@ def write_report(
         "has_names": rows is not None,
     }
     bodies = {
-        "summary": sections.write_summary(findings, row_name),
-        "noise": sections.write_noise(findings),
+        "summary": write_summary(findings, row_name),
+        "noise": write_noise(findings),
         "sources": write_sources(findings),
         "review": write_review(findings, named, config, table),
         "issues": write_issues(findings.issues, named.names, row_name),
-        "training": sections.write_training(findings),
-        "calibration": sections.write_calibration(findings),
-        "columns": sections.write_columns(findings),
-        "peers": sections.write_peers(findings),
+        "training": model.write_training(findings),
+        "calibration": model.write_calibration(findings),
+        "columns": model.write_columns(findings),
+        "peers": model.write_peers(findings),
     }
     name = for_page(title, 120)
     return write_page(

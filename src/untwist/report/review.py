@@ -79,10 +79,10 @@ def write_review(findings: Findings, rows: RowNames, config: dict[str, Any], tab
         return f"<p>No row is listed by itself: {_point_to_parts(findings)}.</p>"
     if not len(suspects):
         found = "no label is more likely wrong than right"
-        if not audit.noise.found:
-            limit = format_percent(audit.highest_share)
+        if not findings.verdict.is_found:
+            limit = format_percent(findings.verdict.highest_share)
             found = f"no evidence of wrong labels was found, though up to {limit} of them are not excluded"
-        if not audit.tells_how_many:
+        if not findings.verdict.tells_how_many:
             found = NOTHING_KNOWN
         return f"<p>There is nothing to review: {found}.</p>"
     sheet = pack_worksheet(findings, rows, table)
@@ -197,7 +197,7 @@ rows of that label have one as rare.</p>"""
 
 def _point_to_parts(findings: Findings) -> str:
     """Where to look instead, if no label stands out by itself but some part of the table does."""
-    hidden = findings.audit.hidden_source
+    hidden = findings.audit.context.hidden_source
     if hidden is not None:
         column = for_page(name_column(hidden.column), 40)
         return (
@@ -218,9 +218,9 @@ def _introduce(findings: Findings, n_held: int) -> str:
     words = "The rows that were asked for" if findings.asked_for else by_doubt
     number = count_finds(findings.audit, findings.suspects)
     words += f", the most doubtful first. Of these {n_suspects:,} "
-    if not findings.audit.tells_how_many:
+    if not findings.verdict.tells_how_many:
         words += f"some may be wrong; {HOW_MANY_UNKNOWN}."
-    elif findings.audit.noise.found:
+    elif findings.verdict.is_found:
         words += f"about {number:,.0f} are expected to be wrong."
     else:
         words += (
@@ -235,11 +235,11 @@ def _introduce(findings: Findings, n_held: int) -> str:
 def _write_expectation(findings: Findings) -> str:
     audit = findings.audit
     suspects = findings.suspects
-    if not audit.tells_how_many:
+    if not findings.verdict.tells_how_many:
         return ""
     steps = [k for k in (10, 50, 100, 500, 1000, 5000) if k < len(suspects)] + [len(suspects)]
     finds = [count_finds(audit, suspects[:k]) for k in steps]
-    up_to = "" if audit.noise.found else "up to "
+    up_to = "" if findings.verdict.is_found else "up to "
     lines = [
         [
             f"first {k:,}",
@@ -254,7 +254,7 @@ def _write_expectation(findings: Findings) -> str:
         len(suspects),
         f"Wrong labels expected to be found by a review: {up_to}{finds[-1]:,.0f} among {len(suspects):,} rows",
     )
-    caption = "What a review is expected to find" if audit.noise.found else "What a review may find at most"
+    caption = "What a review is expected to find" if findings.verdict.is_found else "What a review may find at most"
     caption += ". The dot is the end of the list; the dashed line is a review in any order."
     return place_beside(
         write_figure(chart, caption), write_table("What to expect", ["rows reviewed", "truly wrong", "share"], lines)
@@ -280,9 +280,9 @@ def _write_line(audit: LabelAudit, name: Any, one: Explanation) -> str:
 
 def _name_source(audit: LabelAudit, row: int) -> str:
     """Who gave the label, below it."""
-    if audit.source is None or audit.source[row] is None:
+    if audit.context.source is None or audit.context.source[row] is None:
         return ""
-    return f" <small>by {for_page(audit.source[row], 40)}</small>"
+    return f" <small>by {for_page(audit.context.source[row], 40)}</small>"
 
 
 def _write_reason(reason: Reason) -> str:

@@ -6,7 +6,7 @@ import math
 
 from untwist.audit.findings import Findings
 from untwist.audit.sources import Disagreement, SourceQuality
-from untwist.audit.words import LEAST_REPEATED
+from untwist.audit.verdict import LEAST_REPEATED
 from untwist.data.twins import HOW_MANY_UNKNOWN
 from untwist.report import charts
 from untwist.report.markup import format_interval, format_percent, place_beside, write_figure, write_table
@@ -45,7 +45,7 @@ def write_sources(findings: Findings) -> str:
         [
             f"<p>{_introduce(findings)}</p>",
             _write_advice(findings),
-            place_beside(_draw(findings), _write_table(findings)) if findings.audit.tells_how_many else "",
+            place_beside(_draw(findings), _write_table(findings)) if findings.verdict.tells_how_many else "",
             _write_disagreements(findings.disagreements),
         ]
     )
@@ -56,17 +56,17 @@ def _introduce(findings: Findings) -> str:
     n_sources = len(findings.sources)
     words = f"The labels come from {n_sources:,} sources" if n_sources > 1 else "The labels come from one source"
     words += "."
-    if audit.tells_how_many:
+    if findings.verdict.tells_how_many:
         words += (
             " The share of wrong labels is estimated for each; where a source has few labels, it is drawn towards that "
             "of the others."
         )
-    if audit.share_repeated >= LEAST_REPEATED:
+    if audit.sources.share_repeated >= LEAST_REPEATED:
         words += (
-            f" An item has {audit.labels_per_item:.2g} labels on average: what it truly is follows from its features "
-            "and all of these, each counting as much as its source is worth."
+            f" An item has {audit.sources.labels_per_item:.2g} labels on average: what it truly is follows from its "
+            "features and all of these, each counting as much as its source is worth."
         )
-    unknown = int((audit.source_indices < 0).sum())
+    unknown = int((audit.sources.indices < 0).sum())
     if unknown:
         words += f" {unknown:,} labels are of no known source and are judged as those of all."
     return words
@@ -81,13 +81,13 @@ def _write_advice(findings: Findings) -> str:
         # The shares of single sources differ by chance, and most where labels are few: only that of all is told.
         audit = findings.audit
         in_common = ""
-        if audit.knows_share:
+        if findings.verdict.knows_share:
             in_common = f": of the labels of all {format_interval(audit.noise_rate)} are wrong"
-        if not (audit.tells_how_many or audit.noise.found):
+        if not (findings.verdict.tells_how_many or findings.verdict.is_found):
             return "<p>Which of them are noisier than the others cannot be told either.</p>"
-        below = " What the lines below differ by may be chance." if audit.tells_how_many else ""
+        below = " What the lines below differ by may be chance." if findings.verdict.tells_how_many else ""
         return f"<p>No source stands out{in_common}.{below}</p>"
-    lines = [_advise(one, tells_share=findings.audit.tells_how_many) for one in bad[:MOST_TOLD]]
+    lines = [_advise(one, tells_share=findings.verdict.tells_how_many) for one in bad[:MOST_TOLD]]
     if len(bad) > MOST_TOLD:
         lines.append(f"<li>{len(bad) - MOST_TOLD:,} more sources stand out.</li>")
     return f"<h3>What to do</h3><ul class=steps>{''.join(lines)}</ul>"

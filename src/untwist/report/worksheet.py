@@ -16,6 +16,7 @@ from untwist.arguments import is_missing
 from untwist.audit.findings import Findings
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import describe_value
+from untwist.audit.reviewed import change_reviewed
 from untwist.audit.usual import UsualValues, find_usual_values
 from untwist.report.markup import name_column
 from untwist.text import clip
@@ -113,9 +114,11 @@ def _collect(findings: Findings, rows: RowNames, table: Any, n_suspects: int) ->
         "given": audit.label_indices[shown].tolist(),
         "like": np.searchsorted(audit.classes, audit.predicted[suspects]).tolist(),
         "wrong": audit.wrong[suspects].round(4).tolist(),
-        "most": None if audit.knows_share else audit.wrong_at_most[suspects].round(4).tolist(),
-        "cap": audit.most_wrong,
-        "source": None if audit.source is None else _intern(map(_write_value, audit.source[shown].tolist())),
+        "most": None if findings.verdict.knows_share else audit.wrong_at_most[suspects].round(4).tolist(),
+        "cap": findings.verdict.most_wrong,
+        "source": None
+        if audit.context.source is None
+        else _intern(map(_write_value, audit.context.source[shown].tolist())),
         "against": [[one.n_disagreeing, one.n_similar] for one in explanations],
         "similar": [[index[row] for row in one.similar] for one in explanations],
         "reasons": [
@@ -153,9 +156,9 @@ def _collect_columns(
     by_importance = np.argsort(-importances, kind="stable")
     kept_features = np.sort(by_importance[: MOST_COLUMNS - len(others)]).tolist()
     usual: list[UsualValues] = []
-    if audit.encoder is not None:
-        known = np.searchsorted(audit.classes, audit.labels_after_review)
-        usual = find_usual_values(audit.encoder, audit.numbers, known, suspects, kept_features)
+    if audit.table.encoder is not None:
+        known = np.searchsorted(audit.classes, change_reviewed(audit))
+        usual = find_usual_values(audit.table.encoder, audit.table.numbers, known, suspects, kept_features)
     columns: dict[str, dict[str, Any]] = {}
     for feature, one in zip(kept_features, usual, strict=True):
         name = feature_names[feature]
@@ -181,9 +184,9 @@ def _collect_columns(
 
 def _write_numbers(audit: LabelAudit, column: int, rows: NDArray[np.intp]) -> list[str]:
     """The values of a column that was audited, each different one written once."""
-    numbers, which = np.unique(audit.numbers[rows, column], return_inverse=True)
-    assert audit.encoder is not None  # Without a table there are no columns.
-    texts = [_write_value(audit.encoder.decode(column, number)) for number in numbers.tolist()]
+    numbers, which = np.unique(audit.table.numbers[rows, column], return_inverse=True)
+    assert audit.table.encoder is not None  # Without a table there are no columns.
+    texts = [_write_value(audit.table.encoder.decode(column, number)) for number in numbers.tolist()]
     return [texts[i] for i in which.tolist()]
 
 
