@@ -221,12 +221,15 @@ def test_a_parameter_that_growth_has_not_is_refused(growth):
     [
         ({"growth": {"l2": 1}}, r"growth must be a Growth, such as Growth\(subsample=0.5\), got {'l2': 1}"),
         ({"growth": Growth(l2=-1)}, "l2 must be a number >= 0, got -1"),
-        ({"growth": Growth(init="mean")}, "init must be \"prior\" or \"zero\", got 'mean'"),
+        ({"growth": Growth(init="mean")}, 'init must be "prior" or "zero", got \'mean\''),
         ({"growth": Growth(extra_trees=1)}, "extra_trees must be True or False, got 1"),
         ({"growth": Growth(subsample=0)}, "subsample must"),
         ({"growth": Growth(tree_method="exact")}, r"growth=Growth\(tree_method='exact'\) needs engine=\"xgboost\""),
         ({"growth": Growth(device="cuda")}, 'device=.cuda. needs engine="xgboost", got the compiled engine'),
-        ({"growth": Growth(max_features=0.5), "engine": "reference"}, r"growth=Growth\(max_features=0.5\) needs engine="),
+        (
+            {"growth": Growth(max_features=0.5), "engine": "reference"},
+            r"growth=Growth\(max_features=0.5\) needs engine=",
+        ),
         ({"alpha": "auto"}, "alpha must be a number or \"menon\", got 'auto'"),
         ({"alpha": None}, 'alpha must be a number or "menon", got None'),
         ({"n_estimators": "auto"}, "n_estimators must be an integer >= 1, got 'auto'"),
