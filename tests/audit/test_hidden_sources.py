@@ -691,7 +691,7 @@ def make_hidden(**changes):
     by_value = make_sources(make_pairs(), 2)
     plain = HiddenSource(
         "branch", 4, "is Ulm", 1200, 0.3, 0.1, 0.05, 0.2, (0.1, 0.3), (3, 10), (1234, 2345), None, False, 9.0, by_value,
-        np.zeros(1, dtype=int), np.zeros((1, 2)), by_value.untwisting,
+        np.zeros(1, dtype=int), np.zeros((1, 2)), by_value.noise,
     )  # fmt: skip
     return change(plain, **changes)
 
