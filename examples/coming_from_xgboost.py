@@ -82,8 +82,9 @@ for name, probabilities in {
 
 # %% [markdown]
 # ## Your settings
-# Whatever you leave out is chosen from the data; whatever you give is used. [This table](../docs/from-xgboost.md)
-# lists the other parameter names. Early stopping takes rows of your own, whose labels may be as noisy as the others.
+# `UntwistClassifier` has none to tune. `PILBoostClassifier` is the booster by itself: it takes yours and chooses
+# nothing. [This table](../docs/from-xgboost.md) lists the other parameter names. Early stopping takes rows of your
+# own, whose labels may be as noisy as the others.
 
 # %%
 X_fit, X_val, y_fit, y_val = train_test_split(X, y_noisy, test_size=0.2, random_state=0)
@@ -94,7 +95,12 @@ given = PILBoostClassifier(
     learning_rate=0.1,
     early_stopping=True,
     random_state=0,
-    growth=Growth(l2=1.0, subsample=0.8, max_features=0.8),
+    growth=Growth(
+        init="prior",  # XGBoost's base_score, as it estimates it
+        l2=1.0,  # XGBoost's reg_lambda
+        subsample=0.8,
+        max_features=0.8,  # XGBoost's colsample_bytree
+    ),
 ).fit(X_fit, y_fit, X_val=X_val, y_val=y_val)
 print(f"{given.n_iter_} rounds kept, right on test rows: {given.score(X_test, y_test):.1%}")
 

@@ -23,7 +23,7 @@ print(f"{len(flipped)} of {len(labels)} training labels are wrong; those of the 
 
 # %% [markdown]
 # ## Train
-# `PILBoostClassifier` is used like any classifier of scikit-learn, and nothing needs to be tuned. Beside it, gradient
+# `UntwistClassifier` is used like any classifier of scikit-learn, and nothing needs to be tuned. Beside it, gradient
 # boosting as scikit-learn has it, which believes every label.
 
 # %%

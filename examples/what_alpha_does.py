@@ -156,7 +156,7 @@ ax.set_aspect("equal")
 _ = ax.legend()
 
 # %% [markdown]
-# With the rates of both classes the truth follows at every point. That is why `PILBoostClassifier()` estimates these
+# With the rates of both classes the truth follows at every point. That is why `UntwistClassifier()` estimates these
 # rates unless it is told otherwise, and takes alpha as one of the settings to choose.
 #
 # ## Where to go next

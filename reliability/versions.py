@@ -40,8 +40,24 @@ WITHOUT_WHEELS = ("odfpy",)
 STABLE_ABI = (3, 12)
 
 #: The rooms of the package. Programs of the checkout and tests of the checkout itself are not what is installed.
-ROOMS = ("audit", "automatic", "boosting", "classifier", "commands", "data", "explain", "export", "files", "noise",
-         "objectives", "peers", "report", "review", "theory")  # fmt: skip
+ROOMS = (
+    "any_model",
+    "audit",
+    "automatic",
+    "boosting",
+    "classifier",
+    "commands",
+    "data",
+    "explain",
+    "export",
+    "files",
+    "noise",
+    "objectives",
+    "peers",
+    "report",
+    "review",
+    "theory",
+)
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,14 @@ def test_short_forms_are_short(name, request):
     audit = request.getfixturevalue(name)
     fitted = audit.model.model_
     explanation = audit.explain(int(audit.ranking[0]))
-    for one in [*list_shown(audit), fitted, fitted.out_of_fold, fitted.ensembles[0], audit.model.forest_, explanation]:
+    for one in [
+        *list_shown(audit),
+        fitted,
+        fitted.out_of_fold,
+        fitted.ensembles[0],
+        fitted.by_class("forest"),
+        explanation,
+    ]:
         if one is not None:
             assert repr(one).startswith(type(one).__name__ + "(")
             assert len(repr(one)) < 300
@@ -130,7 +137,7 @@ def test_the_classifier_adds_to_the_diagram(shop):
         assert model._repr_mimebundle_() == {"text/plain": repr(model)}
     unfitted = UntwistClassifier()._repr_mimebundle_()["text/html"]
     assert "What was chosen" not in unfitted
-    assert "PILBoostClassifier" in make_pipeline(StandardScaler(), model)._repr_html_()
+    assert "UntwistClassifier" in make_pipeline(StandardScaler(), model)._repr_html_()
 
 
 def test_a_classifier_with_given_settings_has_nothing_chosen(shop):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers.quick import make_classifier, resolve
+from helpers.quick import QuickClassifier, make_classifier, resolve
 from untwist import fitting
 from untwist.boosting.runs import Ending, advance
 from untwist.data.batches import Encoded
@@ -59,7 +59,7 @@ def test_rounds_that_are_left_are_those_after_the_last_fit():
     previous = SimpleNamespace(link=link, init="prior", n_rounds=5)
     assert fitting._count_rounds_left(data, link, None) == 7
     assert fitting._count_rounds_left(data, link, previous) == 2
-    previous.n_rounds, previous.init = 7, None  # Older files do not say where rounds began.
+    previous.n_rounds, previous.init = 7, None  # It was chosen by folds, and where its rounds began is not told.
     assert fitting._count_rounds_left(data, link, previous) == 0
     for changes, message in [
         ({"n_rounds": 8}, "n_estimators must be at least the 8 rounds of the last fit, got 7"),
@@ -161,14 +161,15 @@ def test_progress_is_told_with_the_seconds_that_the_rest_takes_at_this_pace(tabl
     assert recorder.told == expected
 
 
-def test_a_fit_that_goes_on_has_the_rounds_of_both(table):
-    data = collect(table)
-    first = boost_given_settings(collect(table, n_estimators=2)).model
+@pytest.mark.parametrize("init", ["zero", "prior"])
+def test_a_fit_that_goes_on_has_the_rounds_of_both(table, init):
+    data = collect(table, init=init)
+    first = boost_given_settings(collect(table, n_estimators=2, init=init)).model
     both = boost_given_settings(data, first).model
     whole = boost_given_settings(data).model
     assert (first.n_rounds, both.n_rounds) == (2, 6)
     np.testing.assert_allclose(both.scores(data.rows.X), whole.scores(data.rows.X), rtol=1e-12)
-    assert (both.init, both.alpha, both.n_rows, both.seed) == ("prior", 2.0, 80, data.growth.seed)
+    assert (both.init, both.alpha, both.n_rows, both.seed) == (init, 2.0, 80, data.growth.seed)
 
 
 def test_callbacks_see_the_model_so_far_and_may_end_the_fit(table):
@@ -192,7 +193,7 @@ def test_early_stopping_keeps_the_round_of_the_lowest_loss(table):
 
 
 def test_rows_held_out_are_told_with_their_shares(table):
-    data = collect(table, early_stopping=True, validation_fraction=0.25)
+    data = collect(table, early_stopping=True)
     model = boost_given_settings(data).model
     np.testing.assert_array_equal(model.validation_rows, np.flatnonzero(data.validation_share))
     np.testing.assert_array_equal(model.validation_shares, data.validation_share[model.validation_rows])
@@ -208,12 +209,11 @@ def test_what_is_measured_after_each_round_is_what_was_asked_for(table):
         return None if measurer is None else list(measurer.rows)
 
     assert list_measured() is list_measured(validation) is list_measured(size=2) is None
-    assert list_measured(eval_training=True) == ["training"]
+    assert list_measured(eval_metric="accuracy") is list_measured(eval_metric="accuracy", size=2) is None
     assert list_measured(validation, eval_metric="accuracy") == ["validation"]
-    assert list_measured(validation, eval_metric="accuracy", eval_training=True) == ["training", "validation"]
-    assert list_measured(eval_metric="accuracy", eval_training=True) == ["training"]
-    with pytest.raises(ValueError, match="eval_metric and eval_training are for one machine"):
-        list_measured(eval_training=True, size=2)
+    assert list_measured(eval_metric="accuracy", early_stopping=True) == ["validation"]
+    with pytest.raises(ValueError, match="eval_metric is for one machine"):
+        list_measured(validation, eval_metric="accuracy", size=2)
 
 
 # ---- what rounds are made with ----
@@ -259,7 +259,8 @@ def test_patience_is_that_of_the_loss_unless_a_metric_is_asked_for(table, asked)
         ({}, 0, False),
         (stops, 4, False),
         (stops | {"eval_metric": "accuracy"}, 0, True),
-        ({"eval_training": True}, 0, True),
+        ({"validation": validation, "eval_metric": "accuracy"}, 0, True),
+        ({"eval_metric": "accuracy"}, 0, False),
     ):
         boost_given_settings(collect(table, **settings))
         assert asked[-1].patience == patience
@@ -280,9 +281,9 @@ def test_rounds_are_counted_from_those_of_the_model_before(table, asked, monkeyp
 def test_a_fit_that_goes_on_measures_the_rounds_before_it(table):
     validation = ValidationTable(*(one[:20] for one in table))
     first = boost_given_settings(collect(table, validation, n_estimators=2)).model
-    settings = {"eval_training": True, "eval_metric": "accuracy"}
+    settings = {"eval_metric": "accuracy"}
     both, whole = (boost_given_settings(collect(table, validation, **settings), one).model for one in (first, None))
-    assert both.curves.keys() == whole.curves.keys() == {"training", "validation"}
+    assert both.curves.keys() == whole.curves.keys() == {"validation"}
     for name, curves in whole.curves.items():
         for measured, values in curves.items():
             assert len(values) == 6
@@ -465,7 +466,7 @@ def make_replay(table, model=None, **settings):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"class_weight": {1: 3.0}}, {"early_stopping": True}, {"init": "zero"}], ids=str
+    "settings", [{}, {"class_weight": {1: 3.0}}, {"early_stopping": True}, {"init": "prior"}], ids=str
 )
 def test_rounds_are_replayed_from_their_hypotheses(table, settings):
     X, y, _ = table
@@ -540,7 +541,7 @@ def test_a_model_has_the_noise_that_was_given_or_that_menon_estimated():
     y = np.where(rng.random(300) < 0.2, X[:, 0] < 0, X[:, 0] > 0).astype(int)
     small = {"n_estimators": 3, "max_depth": 2, "random_state": 0}
     given = QuickClassifier(alpha=2.0, noise=(0.1, 0.2), **small).fit(X, y).model_
-    assert given.noise is given.untwists
+    assert given.untwists
     assert (given.noise.rate_neg, given.noise.rate_pos) == (0.1, 0.2)
     menon = make_classifier(alpha="menon", **small).fit(X, y).model_
     assert (type(menon.menon), menon.noise) == (MenonEstimate, None)

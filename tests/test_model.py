@@ -11,7 +11,6 @@ from scipy.special import expit, logit
 from helpers.quick import QuickClassifier, make_classifier
 from helpers.sourced_rows import draw_sourced_rows
 from untwist import PILBoostClassifier, UntwistClassifier
-from untwist.classifier import find_model
 from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG
 from untwist.files import dumps, loads
 from untwist.links import CanonicalLink, ClippedLink
@@ -20,6 +19,7 @@ from untwist.model import FittedModel
 from untwist.noise.posterior import Posterior
 from untwist.noise.several_classes import SeveralClassesNoise
 from untwist.noise.two_classes import TwoClassNoise
+from untwist.predicting import find_model
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +52,18 @@ def test_attributes_of_the_classifier_are_views_of_the_model(classifier, flipped
     X, _ = flipped
     model = classifier.model_
     assert classifier.classes_ is model.classes
-    assert classifier.n_iter_ == model.n_rounds == len(model.forests[0])
+    assert model.n_rounds == len(model.forests[0])
     assert classifier.choice_ is model.choice
     assert np.array_equal(classifier.predict_proba(X), model.posterior.clean(classifier.decision_function(X)))
 
 
 def test_an_unfitted_classifier_has_no_attributes_and_no_model():
     unfitted = UntwistClassifier()
-    for name in ("model_", "classes_", "alpha_", "choice_", "oof_proba_", "n_features_in_"):
+    for name in ("model_", "classes_", "noise_", "choice_", "oof_proba_", "n_features_in_"):
         assert not hasattr(unfitted, name)
     with pytest.raises(ValueError, match="not fitted yet"):
         find_model(unfitted)
-    with pytest.raises(ValueError, match="model must be a PILBoostClassifier"):
+    with pytest.raises(ValueError, match="model must be an UntwistClassifier or a PILBoostClassifier"):
         find_model("model.untwist")
 
 
@@ -137,7 +137,7 @@ def sourced(few_components):
 
 
 def doubt(classifier, *, found, stands_out):
-    """The same classifier as if its rows had near twins, with noise and sources that were found or not."""
+    """The same classifier as if its rows had near-duplicates, with noise and sources that were found or not."""
     model = classifier.model_
     sources = replace(model.sources, stands_out=model.sources.stands_out & stands_out)
     doubted = copy.copy(classifier)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers.quick import QuickClassifier
 from helpers.unseen import make_unseen
 from untwist import PILBoostClassifier
 from untwist.crossing import cross_fit_clones
@@ -85,10 +86,8 @@ def test_clones_and_our_own_models_leave_the_same_for_the_same_folds(settings):
     weight = 1.0 + rng.integers(0, 2, 120)
     fold = np.arange(120) % 3
     folds = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in (0, 1)]
-    told = {"alpha": 2.0, "n_estimators": 5, "max_depth": 2, "learning_rate": 0.3, "random_state": 0}
-    model = PILBoostClassifier(**told, cv=folds, **settings, noise_rates=None)
-    model.set_params(max_depth="auto")
-    own = model.fit(X, y, weight).model_.out_of_fold
+    told = {"alpha": 2.0, "n_estimators": 5, "max_depth": 2, "random_state": 0}
+    own = QuickClassifier(**told, cv=folds, **settings).fit(X, y, weight).model_.out_of_fold
     fit = cross_fit_clones(
         PILBoostClassifier(**told), X, own.labels, own.classes, own.held_out, weight, context=own.context
     )

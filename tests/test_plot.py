@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, plot
 from untwist.audit import calibration, findings
 
@@ -52,7 +53,7 @@ def test_every_plot_is_drawn_where_it_should_be(draw, name, request):
 
 @pytest.mark.parametrize("draw", OF_AUDITS, ids=lambda draw: draw.__name__)
 def test_what_needs_an_audit_says_so(draw, shop):
-    with pytest.raises(ValueError, match="audit must be what audit_labels returns, got PILBoostClassifier"):
+    with pytest.raises(ValueError, match="audit must be what audit_labels returns, got UntwistClassifier"):
         draw(shop.model)
 
 
@@ -64,7 +65,7 @@ def test_what_a_model_does_not_have_is_named(given):
             draw(given)
     with pytest.raises(ValueError, match='metric must be "log_loss" or "error"'):
         plot.plot_learning_curves(given, "auc")
-    with pytest.raises(ValueError, match="model must be a PILBoostClassifier"):
+    with pytest.raises(ValueError, match="model must be an UntwistClassifier or a PILBoostClassifier"):
         plot.plot_importances("model")
 
 
@@ -96,7 +97,7 @@ def test_the_noise_posterior_of_several_classes_has_shares_and_intervals(three):
 
 def test_rates_that_were_given_are_drawn_as_given():
     X = np.arange(40.0)[:, None]
-    two = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=1).fit(X, np.arange(40) > 19)
+    two = QuickClassifier(alpha=2.0, n_estimators=3, max_depth=1, noise=(0.1, 0.2)).fit(X, np.arange(40) > 19)
     axes = plot.plot_noise_posterior(two)
     assert axes.get_title() == "Noise, as given"
     assert [line.get_xdata()[0] for line in axes.get_lines()] == pytest.approx([10, 20])
@@ -108,7 +109,7 @@ def test_the_matrix_has_its_numbers_and_no_formulas(shop, three):
         assert [float(text.get_text()) for text in axes.texts] == pytest.approx(100 * audit.matrix.ravel(), abs=0.051)
     X = np.arange(40.0)[:, None]
     names = np.array(["$\\bad{$", "x" * 200])[(np.arange(40) > 19).astype(int)]
-    odd = PILBoostClassifier(alpha=2.0, n_estimators=3, max_depth=1).fit(X, names)
+    odd = QuickClassifier(alpha=2.0, n_estimators=3, max_depth=1, noise=(0.1, 0.2)).fit(X, names)
     axes = plot.plot_transition_matrix(odd)
     axes.figure.canvas.draw()
     assert max(len(label.get_text()) for label in axes.get_xticklabels()) < 40

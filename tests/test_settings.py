@@ -17,6 +17,7 @@ from untwist.settings import (
     MIXED_SHARES,
     N_FOLDS,
     PATIENCE,
+    RECIPE_DEFAULTS,
     choose_engine,
     choose_recipe_engine,
     resolve_paper,
@@ -444,6 +445,10 @@ def test_the_defaults_of_engine_settings_are_those_of_the_classifiers():
     assert {name: of_recipe[name] for name in shared} == {name: ENGINE_SPECIFIC_DEFAULTS[name] for name in shared}
 
 
+def test_the_defaults_of_the_recipe_are_those_of_the_classifier():
+    assert UntwistClassifier().get_params() == RECIPE_DEFAULTS | {"estimator": None}
+
+
 def test_defaults_that_are_given_are_refused_by_no_engine():
     for engine in ("compiled", "reference", "xgboost"):
         given = {"engine": engine, "min_samples_leaf": np.int64(1), "max_bins": 255, "growth": Growth(l2=0)}
@@ -518,9 +523,10 @@ def test_alpha_plays_no_part_beside_another_loss():
 
 
 @pytest.mark.parametrize(
-    ("resolve", "classifier"), [(resolve_paper, PILBoostClassifier()), (resolve_recipe, UntwistClassifier())]
+    ("resolve", "parameters"),
+    [(resolve_paper, PILBoostClassifier().get_params(deep=False)), (resolve_recipe, RECIPE_DEFAULTS)],
 )
-def test_every_parameter_is_looked_at(resolve, classifier):
+def test_every_parameter_is_looked_at(resolve, parameters):
     """One that `resolve` forgot would have no effect. Copying all of them, as in a check, does not count."""
     looked_at = set()
 
@@ -529,7 +535,6 @@ def test_every_parameter_is_looked_at(resolve, classifier):
             looked_at.add(name)
             return super().__getitem__(name)
 
-    parameters = classifier.get_params(deep=False)
     resolve(Watched(parameters))
     assert looked_at == set(parameters)
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from helpers.quick import make_classifier, resolve
 from helpers.sourced_rows import draw_sourced_rows
-from untwist import PILBoostClassifier, UntwistClassifier, training_data, training_table
+from untwist import Growth, PILBoostClassifier, UntwistClassifier, training_data, training_table
 from untwist.data.workers import Workers, solo
 from untwist.fit_arguments import InitScores, SourceColumns, ValidationTable
 from untwist.noise.paper import menon
@@ -55,7 +55,8 @@ def test_an_automatic_fit_gets_folds_that_set_every_row_aside_once(table):
 
 def test_validation_rows_take_the_place_of_folds_and_come_last(table):
     X, y, weight = table
-    data = collect(table, validation=ValidationTable(X[:20], y[:20], weight[:20]))
+    given = {"n_estimators": 5, "max_depth": 2}
+    data = collect(table, 2.0, validation=ValidationTable(X[:20], y[:20], weight[:20]), **given)
     assert data.folds is None
     assert data.validation_was_given
     assert np.array_equal(data.rows.X[120:], X[:20])
@@ -65,10 +66,10 @@ def test_validation_rows_take_the_place_of_folds_and_come_last(table):
 
 
 def test_early_stopping_holds_a_share_of_the_rows_out(table):
-    data = collect(table, 2.0, n_estimators=5, max_depth=2, early_stopping=True, validation_fraction=0.25)
+    data = collect(table, 2.0, n_estimators=5, max_depth=2, early_stopping=True)
     assert np.array_equal(data.weight + data.validation_weight, table[2])
     held_out = data.validation_weight.sum() / table[2].sum()
-    assert 0.15 < held_out < 0.35
+    assert 0.05 < held_out < 0.15
     assert np.array_equal(data.validation_share > 0, data.validation_weight > 0)
 
 
@@ -137,14 +138,14 @@ def test_rows_that_repeat_features_are_items_of_one_fold(table):
 def test_items_go_by_features_not_by_their_bins():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 1))
-    data = collect((X, X[:, 0] > 0, None), weighted=False, max_bins=4, sources=SourceColumns(np.arange(2000) % 400))
-    assert data.sources.n_items == 2000
-    named = collect(
-        (X, X[:, 0] > 0, None),
-        weighted=False,
-        max_bins=4,
-        sources=SourceColumns(np.arange(2000) % 2, np.arange(2000) // 2),
-    )
+    settings = resolve(UntwistClassifier(random_state=0).get_params(deep=False))
+    settings = replace(settings, engine_options=replace(settings.engine_options, max_bins=4))
+
+    def collect_by(*columns):
+        return TrainingData.collect(settings, X, X[:, 0] > 0, sources=SourceColumns(*columns))
+
+    assert collect_by(np.arange(2000) % 400).sources.n_items == 2000
+    named = collect_by(np.arange(2000) % 2, np.arange(2000) // 2)
     assert named.sources.n_items == 1000
     assert np.array_equal(named.folds[:, ::2] > 0, named.folds[:, 1::2] > 0)
 
@@ -233,9 +234,8 @@ def test_directions_are_for_numbers_of_two_classes(table):
 # ---- scores to begin at ----
 
 
-def read_scores(training=None, validation=None, n_boosters=1, n_validation=0, workers=solo, **settings):
-    settings = SimpleNamespace(**{"automatic": False, "known_noise": None} | settings)
-    return InitScores(training, validation).read(settings, 3, n_validation, n_boosters, workers)
+def read_scores(training=None, validation=None, n_boosters=1, n_validation=0, workers=solo):
+    return InitScores(training, validation).read(3, n_validation, n_boosters, workers)
 
 
 def test_scores_to_begin_at_are_a_column_for_each_booster():
@@ -261,8 +261,6 @@ def test_scores_to_begin_at_are_a_column_for_each_booster():
         ({"training": [1, 2, 3], "validation": [np.nan], "n_validation": 1}, "init_score_val must be finite, got nan"),
         ({"training": [1, 2, 3], "workers": Pair()}, "init_score must be None in a distributed fit"),
         ({"workers": Pair(item=True)}, "init_score must be None in a distributed fit"),
-        ({"training": [1, 2, 3], "automatic": True}, "init_score needs alpha, n_estimators and max_depth"),
-        ({"training": [1, 2, 3], "known_noise": (0.1, 0.1)}, "init_score must be None with noise_rates"),
     ],
 )
 def test_scores_to_begin_at_that_cannot_be_meant_are_refused(given, message):
@@ -274,7 +272,7 @@ def test_given_scores_turn_with_a_negative_alpha_and_take_the_place_of_the_prior
     X, y, _ = table
     scores = np.linspace(-1.0, 1.0, 120)
     for alpha, sign in [(2.0, 1.0), (-2.0, -1.0)]:
-        settings = resolve(PILBoostClassifier(alpha=alpha, n_estimators=2, max_depth=2).get_params(deep=False))
+        settings = resolve(PILBoostClassifier(alpha=alpha, growth=Growth(init="prior")).get_params(deep=False))
         data = TrainingData.collect(settings, X, y, init_scores=InitScores(scores))
         link = settings.make_link(alpha)
         np.testing.assert_array_equal(data.find_given_scores(link, 0), sign * scores)
@@ -286,50 +284,40 @@ def test_given_scores_turn_with_a_negative_alpha_and_take_the_place_of_the_prior
 # ---- several workers ----
 
 
-OPEN = {"automatic": True, "untwists_posteriors": True, "known_noise": None, "cv": 5}
-
-
-def check_sources(workers=solo, validation=None, columns=None, **settings):
-    settings = SimpleNamespace(**OPEN | settings)
-    SourceColumns(**columns or {"source": ["a"]}).check_allowed(settings, ValidationTable(validation), workers)
+def check_sources(workers=solo, columns=None, **settings):
+    settings = SimpleNamespace(**{"estimates_noise": True, "cv": 5} | settings)
+    SourceColumns(**columns or {"source": ["a"]}).check_allowed(settings, workers)
 
 
 def test_sources_go_with_settings_that_estimate_noise_on_one_machine():
     check_sources()
-    check_sources(columns={"groups": [1]}, automatic=False, workers=Pair())
-    check_sources(columns={"groups": None}, cv=object(), validation=object())
+    check_sources(columns={"groups": [1]}, estimates_noise=False, workers=Pair())
+    check_sources(columns={"groups": None}, cv=object())
     for given, message in [
         ({"columns": {"item": [1]}}, "item must come with source"),
         ({"workers": Pair()}, "source and item must be None in a distributed fit"),
         ({"workers": Pair(item=True), "columns": {"groups": None}}, "source and item must be None in a distributed"),
         ({"workers": Pair(item=False), "columns": {"groups": [1]}}, "groups must be given to all workers"),
         ({"workers": Pair(), "columns": {"groups": [1]}, "cv": object()}, "cv must be None or a number of folds"),
-        ({"automatic": False}, "with settings that estimate no noise"),
-        ({"untwists_posteriors": False}, "with settings that estimate no noise"),
-        ({"known_noise": (0.1, 0.1)}, "with settings that estimate no noise"),
-        ({"validation": object()}, "source must be None with X_val"),
+        ({"estimates_noise": False}, "source must be None where no noise is estimated, .* leave noise=.auto."),
     ]:
         with pytest.raises(ValueError, match=message):
             check_sources(**given)
 
 
-def check_review(has_review=True, workers=solo, validation=None, source=None, **settings):
-    settings = SimpleNamespace(**OPEN | settings)
-    training_data._check_review_allowed(
-        has_review, settings, ValidationTable(validation), SourceColumns(source), workers
-    )
+def check_review(has_review=True, workers=solo, source=None, untwists_posteriors=True):
+    settings = SimpleNamespace(untwists_posteriors=untwists_posteriors)
+    training_data._check_review_allowed(has_review, settings, SourceColumns(source), workers)
 
 
 def test_reviewed_rows_go_with_settings_that_estimate_noise_on_one_machine():
     check_review()
-    check_review(has_review=False, source=[1], validation=object(), automatic=False, workers=Pair())
+    check_review(has_review=False, source=[1], untwists_posteriors=False, workers=Pair())
     for given, message in [
         ({"workers": Pair()}, "reviewed must be None in a distributed fit"),
         ({"workers": Pair(item=True), "has_review": False}, "reviewed must be None in a distributed fit"),
         ({"source": [1]}, "reviewed must be None with source"),
-        ({"validation": object()}, "reviewed must be None with X_val"),
-        ({"automatic": False}, "with settings that estimate no noise"),
-        ({"untwists_posteriors": False}, "with settings that estimate no noise"),
+        ({"untwists_posteriors": False}, "reviewed must be None with noise=None, .* leave noise=.auto."),
     ]:
         with pytest.raises(ValueError, match=message):
             check_review(**given)
@@ -395,7 +383,7 @@ def test_rows_are_refused_that_nothing_can_be_told_of(table):
     across = np.arange(120) % 60
     given = {"n_estimators": 2, "max_depth": 2}
     for sources, settings, message in [
-        (SourceColumns(source), {"alpha": 2.0, **given}, "source must be None with settings that estimate no noise"),
+        (SourceColumns(source), {"alpha": 2.0, **given}, "source must be None where no noise is estimated"),
         (SourceColumns(item=source), {}, "item must come with source"),
         (SourceColumns(groups=across), {"cv": in_halves}, "cv trains on some rows of group"),
         (SourceColumns(source, across), {"cv": in_halves}, "cv trains on some labels of the item"),
@@ -450,20 +438,6 @@ def test_a_warm_start_takes_rows_like_those_of_the_model_before(table):
     ]:
         with pytest.raises(ValueError, match=message):
             go_on(other, first)
-
-
-def test_what_stands_for_a_missing_value_is_that_of_the_first_fit(table):
-    X, y, weight = table
-    X = np.where(np.arange(120)[:, None] % 7 == 0, -9.0, X)
-    for missing, kept in ((np.nan, None), (-9.0, -9.0)):
-        settings = {"n_estimators": 2, "max_depth": 2, "missing": missing}
-        first = make_classifier(alpha=2.0, **settings).fit(X, y).model_
-        assert first.encoder.schema.missing == kept  # NaN always is a missing value.
-        data = collect((X, y, weight), 2.0, **settings)
-        assert np.isnan(data.rows.X[::7]).all() == (missing == -9.0)
-    assert go_on((X, y, weight), first, missing=-9.0).encoder.schema.missing == -9.0
-    with pytest.raises(ValueError, match=r"a warm start goes on with missing of the last fit, -9\.0, got None"):
-        go_on((X, y, weight), first)
 
 
 def test_a_warm_start_of_several_classes_takes_no_column_of_many_categories(coded):
@@ -525,10 +499,11 @@ def test_validation_rows_are_stacked_in_the_kind_of_the_training_rows():
         ([3, 3], 5.0, 0.1, True),  # Weights count copies.
     ],
 )
-def test_two_rows_at_least_are_held_out_and_stay(counts, weight, share, enough):
+def test_two_rows_at_least_are_held_out_and_stay(monkeypatch, counts, weight, share, enough):
     n = sum(counts)
     X, y = np.arange(float(n)).reshape(-1, 1), np.repeat([0, 1], counts)
-    settings = {"n_estimators": 2, "max_depth": 1, "early_stopping": True, "validation_fraction": share}
+    monkeypatch.setattr(training_data, "VALIDATION_FRACTION", share)
+    settings = {"n_estimators": 2, "max_depth": 1, "early_stopping": True}
     if enough:
         assert collect((X, y, np.full(n, weight)), 2.0, **settings).validation_share.any()
         return
@@ -579,7 +554,7 @@ def test_other_labels_have_the_weight_of_their_class(table):
 
 
 def test_starts_are_those_of_the_weight_that_trains(table):
-    data = collect(table, 2.0, n_estimators=2, max_depth=2)
+    data = collect(table, 2.0, n_estimators=2, max_depth=2, init="prior")
     link = data.settings.make_link(2.0)
     only_yes = np.where(data.rows.labels == 1, 3.0, 1.0)
     (start,) = data.find_starts(link, only_yes)

@@ -34,6 +34,7 @@ from experiments.tables import TextTable
 from experiments.trust.parts import Job, Part, write_mean, write_number, write_share
 from untwist import UntwistClassifier
 from untwist.arguments import Array
+from untwist.model import FittedModel
 from untwist.noise.rates import estimate_rates
 
 __all__ = ["CLEAN", "CleanRow", "predict_both", "predict_by_prior"]
@@ -160,7 +161,7 @@ def predict_by_prior(model: UntwistClassifier, X: Any, prior_of_no_noise: float)
     -------
     array of shape (n_rows, 2)
     """
-    fitted = model.model_
+    fitted: FittedModel = model.model_
     unseen = fitted.out_of_fold
     assert unseen is not None
     parts = unseen.parts

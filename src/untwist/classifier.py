@@ -290,9 +290,7 @@ class UntwistClassifier(ModelPredictions):
 
     # ---- what was learned ----
 
-    choice_ = expose(
-        lambda model: require(getattr(model, "choice", None), "an estimator was given: nothing was chosen")
-    )
+    choice_ = expose(lambda model: require(getattr(model, "choice", None), NO_CHOICE))
     oof_proba_ = expose(lambda model: require(model.out_of_fold_posterior(), NO_OUT_OF_FOLD))
     sources_ = expose(_find_sources)
 

@@ -84,7 +84,7 @@ class LabelModel:
 
     @property
     def unreliable_words(self) -> str:
-        """What is said in place of rates that near twins make too low; empty where rates can be told."""
+        """What is said in place of rates that near-duplicates make too low; empty where rates can be told."""
         if not self.has_twins or (self.untwists and self.noise is not None and self.noise.is_given):
             return ""
         return SOME_WRONG if self.has_wrong_labels else NOTHING_KNOWN
@@ -93,7 +93,7 @@ class LabelModel:
     def reliable_noise(self) -> NoiseEstimate | None:
         """How noisy the labels are; None where nothing was estimated, or where the estimate cannot be relied on.
 
-        Where near twins make rates too low, no higher rate is excluded.
+        Where near-duplicates make rates too low, no higher rate is excluded.
         """
         if self.estimate is None or not self.unreliable_words:
             return self.estimate
@@ -103,7 +103,7 @@ class LabelModel:
     def reliable_sources(self) -> NoiseBySource | None:
         """How noisy the labels of each source are; None where `fit` was given no sources, or where nothing can be told.
 
-        Where near twins make shares too low, no higher share is excluded.
+        Where near-duplicates make shares too low, no higher share is excluded.
         """
         if self.sources is None or not self.unreliable_words:
             return self.sources

@@ -67,7 +67,7 @@ def plot_learning_curves(model: Any, metric: str = "log_loss", ax: Axes | None =
     curve = average_learning_curves(fitted)[metric == "error"]
     if not len(curve):
         raise ValueError(
-            "model has no learning curves: leave alpha, n_estimators or max_depth open, or fit with X_val and y_val"
+            "model has no learning curves: take UntwistClassifier, or fit PILBoostClassifier with X_val and y_val"
         )
     ax = _open(ax)
     ax.plot(np.arange(1, len(curve) + 1), curve, color=BLUE, label="rows set aside")

@@ -45,15 +45,15 @@ def grouped(patients):
 @pytest.fixture(scope="module")
 def fooled(patients):
     X, y, _, _ = patients
-    with pytest.warns(UserWarning, match="have near twins in other folds"):
+    with pytest.warns(UserWarning, match="have near-duplicates in other folds"):
         return audit_labels(X, y)
 
 
 @pytest.fixture(scope="module")
 def half_fooled():
-    """An audit that finds noise among rows with near twins in other folds."""
+    """An audit that finds noise among rows with near-duplicates in other folds."""
     X, y, _, _ = draw_patients(800, 2, 160)
-    with pytest.warns(UserWarning, match="have near twins in other folds"):
+    with pytest.warns(UserWarning, match="have near-duplicates in other folds"):
         return audit_labels(X, y)
 
 
@@ -287,7 +287,7 @@ def test_what_is_not_judged_is_judged_alike_elsewhere():
     assert np.array_equal(whole.predicted[~judged], labels[~judged])
 
 
-# ---- near twins ----
+# ---- near-duplicates ----
 
 
 def test_without_groups_nothing_is_claimed_of_rows_that_repeat_others(fooled):
@@ -303,7 +303,7 @@ def test_without_groups_nothing_is_claimed_of_rows_that_repeat_others(fooled):
     assert all(one[2] > 0.9 for one in fooled.verdict.share_by_class)
     page = report(fooled, title="patients")
     assert "can be said of these labels" in page
-    assert "have near twins in other folds" in page
+    assert "have near-duplicates in other folds" in page
     assert "Clean" not in page
     assert "say which rows belong together" in page
 
@@ -337,7 +337,7 @@ def test_where_noise_is_found_among_twins_no_number_is_told(half_fooled):
     assert not audit.verdict.tells_how_many
     share, _, high = audit.noise_rate
     assert share < 0.2 < high
-    unknown = "how many cannot be told, as rows have near twins in other folds"
+    unknown = "how many cannot be told, as rows have near-duplicates in other folds"
     assert str(audit).startswith(f"1600 labels: at least some are wrong; {unknown}; ")
     page = report(audit, title="patients")
     assert f'<p class="verdict">At least some</p><p class=lead>of the 1,600 labels are wrong; {unknown}.' in page
@@ -455,7 +455,7 @@ def test_tests_that_count_rows_find_no_faults_among_groups(grouped):
 
 def test_sources_of_such_rows_are_not_said_to_be_alike(patients):
     X, y, _, _ = patients
-    with pytest.warns(UserWarning, match="have near twins in other folds"):
+    with pytest.warns(UserWarning, match="have near-duplicates in other folds"):
         audit = audit_labels(X, y, source=np.arange(len(y)) % 3)
     words = "which of 3 are noisier than the others cannot be told either"
     assert words in [one.python for one in audit.verdict.sources]

@@ -126,7 +126,7 @@ def test_noise_among_near_twins_is_told_without_numbers(monkeypatch):
     plain = make_audit()
     audit = change(plain, twins=TWINS)
     doubted = f"{sum(audit.wrong > 0.5)} are more likely wrong than right"
-    unknown = "at least some are wrong; how many cannot be told, as rows have near twins in other folds"
+    unknown = "at least some are wrong; how many cannot be told, as rows have near-duplicates in other folds"
     assert str(audit).splitlines() == [f"60 labels: {unknown}; {doubted}", "  twins, Python"]
     assert audit.verdict.noise == unknown
     assert repr(audit) == f"LabelAudit(60 labels of 2 classes: some wrong, {sum(audit.wrong > 0.5)} suspects)"

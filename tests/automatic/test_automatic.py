@@ -12,12 +12,13 @@ from helpers.quick import make_classifier, resolve
 from untwist import settings as default_settings
 from untwist.automatic import candidates, search
 from untwist.automatic.search import Search, find_lowest
+from untwist.boosting.engines.compiled import CompiledEngine
 from untwist.boosting.engines.engine import Engine, TreeGrowth
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest
 from untwist.data.folds import split_into_folds
-from untwist.links import CanonicalLink, ClippedLink
-from untwist.losses import AlphaLoss, SquareLoss
+from untwist.links import ClippedLink
+from untwist.losses import AlphaLoss
 from untwist.training_data import TrainingData
 from untwist.twisters import ClassNoise
 
@@ -120,16 +121,22 @@ def test_a_handful_of_rows_has_fewer_folds(n):
 # ---- the choice ----
 
 
+@pytest.fixture
+def one_by_one(monkeypatch):
+    """An engine that boosts each of several classes against the rest, as XGBoost does."""
+    monkeypatch.setattr(CompiledEngine, "boosts_jointly", False)
+
+
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
     X, y, _ = sample()
     y = y + (X[:, 3] > 1) if classes == 3 else y
-    kind = {"link": "clipped" if classes == 2 else "exact"}  # With the exact link each class is against the rest.
-    model = auto(noise=None, **kind).fit(X, y)
+    model = auto(noise=None).fit(X, y)
     best = model.choice_.best
     data = make_dataset(X, y)
     held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(len(y)), 5, model.model_.seed)
-    link = (ClippedLink if classes == 2 else CanonicalLink)(AlphaLoss(best.alpha))
+    link = ClippedLink(AlphaLoss(best.alpha))
     growth = TreeGrowth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model.model_.seed)
     scores, losses = [], []
     for label in [1] if classes == 2 else range(3):
@@ -146,22 +153,21 @@ def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
         losses.append(-np.log(posterior).mean())
     expected = scores[0] if classes == 2 else np.column_stack(scores)
     np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(
-        auto(**kind).fit(X, y).margins(X, y), model.margins(X, y)
-    )  # untwisting trains no other trees
+    again = auto().fit(X, y)  # Untwisting trains no other trees.
+    np.testing.assert_array_equal(again.model_.scores(X), model.model_.scores(X))
     assert best.loss == pytest.approx(np.mean(losses), rel=1e-3)
     assert best.loss == min(one.loss for one in model.choice_.tried)
     assert f"alpha {best.alpha:g}, depth {best.max_depth}, {best.n_rounds} rounds" in str(model.choice_)
-    assert model.alpha_ == best.alpha
-    assert not hasattr(model.set_params(alpha=2.0, n_estimators=3, max_depth=2).fit(X, y), "choice_")
+    assert model.model_.alpha == best.alpha
 
 
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_learning_curve_is_that_of_the_rows_set_aside(classes):
     X, y, _ = sample()
     y = y + (X[:, 3] > 1) if classes == 3 else y
-    model = auto(link="clipped" if classes == 2 else "exact").fit(X, y)
-    best, curve = model.choice_.best, model.evals_result_["validation"]
+    model = auto().fit(X, y)
+    best, curve = model.choice_.best, model.model_.validation_curves()["validation"]
     losses, errors = np.atleast_2d(curve["log_loss"]), np.atleast_2d(curve["error"])
     assert losses.shape == errors.shape
     assert len(losses) == (1 if classes == 2 else 3)
@@ -172,16 +178,6 @@ def test_the_learning_curve_is_that_of_the_rows_set_aside(classes):
         own = model.oof_proba_[np.arange(len(y)), y]
         assert losses[0, best.n_rounds - 1] == pytest.approx(-np.log(own).mean(), rel=1e-3)
         assert errors[0, best.n_rounds - 1] == pytest.approx(np.mean(own < 0.5), abs=1 / len(y))
-
-
-def test_a_warm_start_does_not_take_the_curve_of_folds_for_its_own():
-    X, y, _ = sample()
-    model = auto().fit(X, y)
-    given = {"alpha": model.alpha_, "max_depth": 2, "n_estimators": model.n_iter_ + 3}
-    model.set_params(**given, warm_start=True).fit(X, y, X_val=X, y_val=y)
-    losses = model.evals_result_["validation"]["log_loss"]
-    assert np.isnan(losses[:-3]).all()
-    assert np.isfinite(losses[-3:]).all()
 
 
 def test_depth_is_chosen_first_and_then_alpha():
@@ -209,13 +205,10 @@ def test_values_that_are_given_stay():
     X, y, _ = sample()
     given = auto(alpha=1.5, max_depth=2).fit(X, y)
     assert [(one.alpha, one.max_depth) for one in given.choice_.tried] == [(1.5, 2)]
-    counted = auto(n_estimators=7, step_size=2.0).fit(X, y)
+    counted = auto(n_estimators=7).fit(X, y)
     assert {one.n_rounds for one in counted.choice_.tried} == {7}
-    assert counted.n_iter_ == 35
-    assert counted.step_size_ == 2.0
-    assert auto(learning_rate=0.3).fit(X, y).step_size_ == 0.3
-    assert auto().fit(X, y).step_size_ == 0.1
-    assert auto(alpha=-2.0).fit(X, 1 - y).score(X, y) > 0.7
+    assert counted.model_.n_rounds == 35
+    assert auto().fit(X, y).model_.step_size == 0.1
 
 
 def test_neither_the_order_of_rows_nor_threads_matter_and_weights_are_copies():
@@ -229,16 +222,6 @@ def test_neither_the_order_of_rows_nor_threads_matter_and_weights_are_copies():
     copies = auto(alpha=2.0, max_depth=3).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert weighted.choice_.best.n_rounds == copies.choice_.best.n_rounds
     np.testing.assert_allclose(weighted.decision_function(X), copies.decision_function(X), atol=2e-3)
-
-
-def test_validation_rows_judge_in_place_of_folds():
-    X, y, _ = sample()
-    X_val, y_val, _ = sample(seed=1)
-    model = auto().fit(X, y, X_val=X_val, y_val=y_val)
-    best = model.choice_.best
-    assert model.n_iter_ == best.n_rounds
-    posterior = model.predict_proba_twisted(X_val)[np.arange(400), y_val]
-    assert -np.log(posterior).mean() == pytest.approx(best.loss, rel=1e-3)
 
 
 def test_it_learns_the_truth_behind_the_labels():
@@ -316,41 +299,6 @@ def test_tables_with_categories_and_missing_values():
     frame = pd.DataFrame(X).assign(kind=np.where(y == 1, "a", "b")).rename(columns=str)
     frame.loc[::5, "0"] = np.nan
     assert auto().fit(frame, y).score(frame, y) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"warm_start": True}, "warm_start needs alpha, n_estimators and max_depth to be given"),
-        ({"early_stopping": "yes"}, "early_stopping must be True or False"),
-        ({"callbacks": print}, "callbacks must be a list of functions"),
-        ({"noise": (0.5, 0.6)}, "noise_rates must sum to less than 1"),
-        ({"noise": 0.2}, "noise_rates must be"),
-        ({"alpha": "Auto"}, 'alpha must be a number, "auto" or "menon", got \'Auto\''),
-        ({"alpha": 2.0, "max_depth": 3, "n_estimators": "many"}, "n_estimators must be an integer >= 1, got 'many'"),
-        ({"alpha": 2.0, "max_depth": "deep", "n_estimators": 5}, "max_depth must be an integer >= 1, got 'deep'"),
-        ({"l2": "much"}, "l2_regularization must be a number"),
-    ],
-)
-def test_bad_settings_are_named(settings, message):
-    X, y, _ = sample(50)
-    with pytest.raises(ValueError, match=message):
-        auto(**settings).fit(X, y)
-
-
-@pytest.mark.parametrize("settings", [{"engine": "reference"}, {"loss": SquareLoss()}])
-def test_where_nothing_can_be_chosen_auto_stands_for_plain_values(settings):
-    X, y, _ = sample(100)
-    open_, given = auto(**settings).fit(X, y), auto(**settings | {"alpha": 2.0, "n_estimators": 100, "max_depth": 3})
-    np.testing.assert_array_equal(open_.decision_function(X), given.fit(X, y).decision_function(X))
-    assert open_.n_iter_ == 100
-    assert open_.noise_ is None
-
-
-def test_a_fit_of_folds_has_no_certificate():
-    X, y, _ = sample(100)
-    with pytest.raises(ValueError, match="nothing chosen by folds"):
-        auto().fit(X, y).certificate(X, y)
 
 
 def test_the_candidates_are_these():
@@ -467,9 +415,6 @@ def test_a_given_step_and_a_given_number_of_rounds_stay():
     assert len(begun) == 4
     _, begun = run_search(lambda alpha, depth, step: falling(100), n_rounds=200)
     assert {one[2:] for one in begun} == {(0.1, 200)}
-    _, begun = run_search(lambda alpha, depth, step: falling(100), n_rounds=220, rounds_are_limit=True)
-    assert begun[0][2:] == (0.1, 200)
-    assert {one[2:] for one in begun[1:]} == {(0.2, 220)}
 
 
 def test_a_hopeless_candidate_is_given_up_after_the_rounds_of_the_best():
@@ -531,32 +476,28 @@ def waves(n=600):
     return X, (np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] * X[:, 4] > 0).astype(int)
 
 
-def test_longer_steps_are_told_by_the_model():
+def test_longer_steps_are_told_by_the_model(monkeypatch):
     X, y = waves()
-    model = auto(alpha=1.0, noise=None, max_depth=4).fit(X, y)
-    assert model.step_size_ == model.choice_.best.step == 0.2
+
+    def fit(*learning_rates):
+        monkeypatch.setattr(search, "LEARNING_RATES", learning_rates)
+        return auto(alpha=1.0, noise=None, max_depth=4).fit(X, y)
+
+    model = fit(0.1, 0.2)
+    assert model.model_.step_size == model.choice_.best.step == 0.2
     assert f"{model.choice_.best.n_rounds:4d} rounds of 0.2: " in str(model.choice_)
-    given = auto(alpha=1.0, noise=None, max_depth=4, learning_rate=0.1).fit(X, y)
-    assert given.step_size_ == given.choice_.best.step == 0.1
+    given = fit(0.1)
+    assert given.model_.step_size == given.choice_.best.step == 0.1
     assert given.choice_.best.n_rounds > 200
-    same = auto(alpha=1.0, noise=None, max_depth=4, learning_rate=0.2).fit(X, y)
+    same = fit(0.2)
     np.testing.assert_array_equal(model.decision_function(X), same.decision_function(X))
 
 
 def test_callbacks_follow_longer_steps():
     X, y = waves()
     heard = []
-    assert auto(alpha=1.0, noise=None, max_depth=4, callbacks=[heard.append]).fit(X, y).step_size_ == 0.2
+    assert auto(alpha=1.0, noise=None, max_depth=4, callbacks=[heard.append]).fit(X, y).model_.step_size == 0.2
     assert len(heard) > 15
-
-
-def test_a_step_size_that_is_given_is_not_begun_anew(monkeypatch):
-    X, y = waves()
-    made = []
-    wrap_boosters(monkeypatch, lambda booster, task: made.append(task) or booster)
-    model = auto(alpha=1.0, noise=None, max_depth=4, step_size=1.0).fit(X, y)
-    assert model.step_size_ == model.choice_.best.step == 1.0
-    assert len(made) == 5
 
 
 def test_where_rows_are_many_the_first_folds_choose_and_the_best_gets_the_rest(monkeypatch):
@@ -567,7 +508,7 @@ def test_where_rows_are_many_the_first_folds_choose_and_the_best_gets_the_rest(m
     wrap_boosters(monkeypatch, lambda booster, task: made.append(task.validation_weight) or booster)
     model = auto().fit(X, y)
     assert len(made) == 2 * len(model.choice_.tried) + 3
-    assert model.n_iter_ == 5 * model.choice_.best.n_rounds
+    assert model.model_.n_rounds == 5 * model.choice_.best.n_rounds
     assert model.oof_proba_.shape == (600, 2)
     np.testing.assert_array_equal(np.sum(made[:2] + made[-3:], axis=0), 1.0)  # every row is set aside once
     assert abs(model.score(X, y) - whole.score(X, y)) < 0.05
@@ -587,6 +528,6 @@ def test_ctrl_c_before_the_best_has_all_folds_keeps_those_it_has(monkeypatch):
     model = auto()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
-    assert model.n_iter_ == 2 * model.choice_.best.n_rounds
+    assert model.model_.n_rounds == 2 * model.choice_.best.n_rounds
     assert model.predict(X).shape == y.shape
     assert not hasattr(model, "oof_proba_")  # most rows were seen by all models

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from helpers.quick import QuickClassifier, make_classifier
+from helpers.quick import make_classifier
 from helpers.small_fits import draw_sample
+from untwist import UntwistClassifier
 from untwist.automatic import search
 from untwist.automatic import sources as by_source
 from untwist.noise.plausibility import Plausibility
@@ -42,7 +43,7 @@ def fit_until_interrupted(X, y, **told):
 def test_noise_of_many_classes_is_not_estimated_any_more(n_classes, is_estimated):
     X, y = draw_classes(n_classes)
     model, notes = fit_until_interrupted(X, y, callbacks=[interrupt_at(1)[0]])
-    assert model.n_iter_ >= 1
+    assert model.model_.n_rounds >= 1
     assert (model.noise_ is not None) == is_estimated
     assert bool(notes) != is_estimated
     assert ("noise not estimated" in repr(model.model_)) != is_estimated
@@ -92,10 +93,10 @@ def test_noise_of_many_classes_is_not_estimated_where_ctrl_c_comes_while_familie
     monkeypatch.setattr(search, "estimate_noise_of", estimate)
     monkeypatch.setattr(search, "mix_in_randomised_trees", interrupt_at(1)[0])
     X, y = draw_classes(21)
-    model = QuickClassifier(max_depth=2, random_state=0, n_jobs=1)
+    model = UntwistClassifier(random_state=0, n_jobs=1)
     monkeypatch.setattr(search, "MOST_ROUNDS", 20)
     with pytest.raises(KeyboardInterrupt):
-        model.set_params(max_depth="auto").fit(X, y)
+        model.fit(X, y)
     assert not calls
     assert model.noise_ is None
     assert model.oof_proba_.shape == (600, 21)

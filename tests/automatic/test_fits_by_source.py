@@ -58,7 +58,7 @@ def test_where_sources_are_alike_the_trees_are_those_of_a_fit_without():
     model = make_classifier(**SETTINGS).fit(X, y, source=source)
     plain = make_classifier(**SETTINGS).fit(X, y)
     assert not model.sources_.stands_out.any()
-    np.testing.assert_array_equal(model.forest_.value, plain.forest_.value)
+    np.testing.assert_array_equal(model.model_.by_class("forest").value, plain.model_.by_class("forest").value)
     np.testing.assert_array_equal(model.oof_proba_, plain.oof_proba_)
 
 
@@ -173,7 +173,7 @@ def test_callbacks_hear_of_the_second_fit_and_may_end_it():
     stopped.fit(X, y, source=source)
     assert len(calls) == n_of_first + 1
     plain = make_classifier(**SETTINGS).fit(X, y)
-    np.testing.assert_array_equal(stopped.forest_.value, plain.forest_.value)
+    np.testing.assert_array_equal(stopped.model_.by_class("forest").value, plain.model_.by_class("forest").value)
     assert stopped.sources_.stands_out.any()
 
 
@@ -198,7 +198,7 @@ def test_ctrl_c_in_the_second_fit_keeps_the_first():
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, source=source)
     plain = make_classifier(**SETTINGS).fit(X, y)
-    np.testing.assert_array_equal(model.forest_.value, plain.forest_.value)
+    np.testing.assert_array_equal(model.model_.by_class("forest").value, plain.model_.by_class("forest").value)
     assert model.sources_.stands_out.any()
     assert model.model_.posterior.noise is model.sources_.noise
 
@@ -234,8 +234,12 @@ def test_a_weight_of_two_is_a_label_that_counts_twice_and_one_of_zero_none():
     model = make_classifier(**SETTINGS).fit(X, y, weight, source=source)
     without = make_classifier(**SETTINGS).fit(X[present], y[present], weight[present], source=source[present])
     # The trees are the same; how much either family counts is found by a search that ends a little elsewhere.
-    np.testing.assert_array_equal(model.forest_.threshold, without.forest_.threshold)
-    np.testing.assert_allclose(model.forest_.value, without.forest_.value, rtol=1e-7)
+    np.testing.assert_array_equal(
+        model.model_.by_class("forest").threshold, without.model_.by_class("forest").threshold
+    )
+    np.testing.assert_allclose(
+        model.model_.by_class("forest").value, without.model_.by_class("forest").value, rtol=1e-7
+    )
     np.testing.assert_allclose(model.predict_proba(X), without.predict_proba(X), rtol=1e-6)
     np.testing.assert_array_equal(
         model.sources_.counts, [weight[source == name].sum() for name in model.sources_.names]

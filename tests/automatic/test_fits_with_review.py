@@ -29,7 +29,6 @@ class ScriptedModel:
     name: str = "first"
 
 
-
 def make_own(weight=(1.0, 2.0, 0.0, 1.0, 1.0, 3.0), fingerprint=7):
     return make_unseen(POSTERIOR, weight=weight, fingerprint=fingerprint)
 
@@ -101,14 +100,13 @@ class Settings:
     """As much of the settings as a second fit changes."""
 
     n_rounds: Any = "rounds"
-    rounds_are_limit: Any = "limit"
     callbacks: Any = "callbacks"
     verbose: int = 0
     known_noise: Any = None
     best: Any = None
 
     def narrow_to(self, best):
-        return Settings(None, None, None, 0, None, best)
+        return Settings(None, None, 0, None, best)
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ def test_what_was_chosen_is_boosted_again_with_reviewed_labels(monkeypatch, caps
     labels, worth = again.data.relabelled
     np.testing.assert_array_equal(labels, make_review().labels)
     assert (worth >= 1.0).all()
-    assert again.settings == Settings("rounds", "limit", "callbacks", 0, None, "best of first")
+    assert again.settings == Settings("rounds", "callbacks", 0, None, "best of first")
     assert again.started_at == first_search.started_at == 0
     assert fit.model.choice == Choice("best of second", ("tried by first",), "mixture of second")
     # Rows set aside keep the labels and weights that they had before.

@@ -79,18 +79,22 @@ def test_the_model_is_the_mean_of_boosted_and_randomised_trees(fitted, members):
     mixed = fitted.choice_.mixture
     expected = mixed.boosted_weight * boosted.mean(axis=0) + mixed.randomised_weight * randomised.mean(axis=0)
     np.testing.assert_allclose(fitted.decision_function(X), expected, rtol=1e-9, atol=1e-12)
-    assert fitted.n_iter_ == len(fitted.forest_) == 5 * (fitted.choice_.best.n_rounds + mixed.n_trees)
+    assert (
+        fitted.model_.n_rounds
+        == len(fitted.model_.by_class("forest"))
+        == 5 * (fitted.choice_.best.n_rounds + mixed.n_trees)
+    )
     assert min(mixed.boosted_weight, mixed.randomised_weight) > 0  # Both kinds of trees have been looked at.
     floor = 1 / (N + 2)
     for found, posterior in (
         (fitted.predict_proba_twisted(X), softmax(expected, axis=1)),
-        (fitted.predict_proba(X), softmax(fitted.alpha_ * expected, axis=1)),
+        (fitted.predict_proba(X), softmax(fitted.model_.alpha * expected, axis=1)),
     ):
         within = posterior.clip(floor, 1 - floor)
         # What tells equals apart moves no posterior by more than this.
         np.testing.assert_allclose(found, within / within.sum(axis=1, keepdims=True), atol=1e-5)
-    untwisted = make_automatic().fit(X, Y)  # TwoClassNoise trains no other trees.
-    np.testing.assert_array_equal(untwisted.margins(X, Y), fitted.margins(X, Y))
+    untwisted = make_automatic().fit(X, Y)  # Untwisting trains no other trees.
+    np.testing.assert_array_equal(untwisted.model_.scores(X), fitted.model_.scores(X))
 
 
 def test_out_of_fold_posteriors_are_by_models_that_have_not_seen_the_row(fitted, members):
@@ -117,7 +121,7 @@ def test_losses_are_those_of_the_rows_set_aside(fitted, members):
     assert mixed.loss < min(mixed.boosted_loss, mixed.randomised_loss)
     assert choice.best.loss == pytest.approx(mixed.boosted_loss, rel=1e-3)  # Rounds are judged in single precision.
     assert choice.best.error == pytest.approx(np.mean(of_boosted.argmax(axis=1) != Y), abs=1 / N)
-    curve = fitted.evals_result_["validation"]
+    curve = fitted.model_.validation_curves()["validation"]
     assert curve["log_loss"].shape == curve["error"].shape
     assert len(curve["log_loss"]) >= choice.best.n_rounds  # It tells of rounds not kept too.
     assert curve["log_loss"][choice.best.n_rounds - 1] == pytest.approx(choice.best.loss, rel=1e-12)
@@ -145,49 +149,21 @@ def test_weights_and_leaf_size_are_the_best_on_rows_set_aside(fitted, members):
     assert min(losses, key=losses.get) == mixed.min_samples_leaf
 
 
-@pytest.mark.parametrize("given", [{"n_estimators": 7}, {"max_depth": 2}, {"max_leaf_nodes": 3}], ids=str)
+@pytest.mark.parametrize("given", [{"n_estimators": 7}, {"max_depth": 2}], ids=str)
 def test_where_the_size_of_trees_is_given_none_are_randomised(given):
     model = make_automatic(noise=None, **given).fit(X, Y)
     assert model.choice_.mixture is None
-    assert model.n_iter_ == 5 * model.choice_.best.n_rounds
-    assert model.forest_.n_outputs == 3
-    if "max_leaf_nodes" in given:
-        assert np.diff(model.forest_.offset).max() == 2 * 3 - 1
-        return
+    assert model.model_.n_rounds == 5 * model.choice_.best.n_rounds
+    assert model.model_.by_class("forest").n_outputs == 3
     expected = np.mean([boost_fold(model, 1 - one) for one in split(model)], axis=0)
     np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("settings", [{"link": "exact"}, {"alpha": -2.0}, {"alpha": np.inf}], ids=str)
-def test_where_there_is_no_softmax_each_class_is_boosted_against_the_rest(settings):
-    model = make_automatic(n_estimators=5, max_depth="auto", **settings).fit(X, Y)
+def test_an_engine_that_knows_no_softmax_boosts_each_class_against_the_rest():
+    pytest.importorskip("xgboost")
+    model = make_automatic(n_estimators=5, engine="xgboost").fit(X, Y)
     assert model.choice_.mixture is None
-    assert [forest.n_outputs for forest in model.forest_] == [1, 1, 1]
-
-
-def test_validation_rows_judge_in_place_of_folds():
-    X_val, y_val = draw_sample(classes=3, seed=1)
-    model = make_automatic(noise=None).fit(X, Y, X_val=X_val, y_val=y_val)
-    choice, mixed = model.choice_, model.choice_.mixture
-    assert model.n_iter_ == choice.best.n_rounds + mixed.n_trees  # All training rows have made one model.
-    expected = mixed.boosted_weight * boost_fold(model, None)
-    expected += mixed.randomised_weight * randomise_fold(model, None, 0, mixed.min_samples_leaf)
-    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-9, atol=1e-12)
-    scores = log_softmax(model.decision_function(X_val), axis=1)[np.arange(len(y_val)), y_val]
-    assert mixed.loss == pytest.approx(-scores.mean(), rel=1e-9)
-    assert not hasattr(model, "oof_proba_")
-    # The noise is that of the validation rows.
-    assert make_automatic().fit(X, Y, X_val=X_val, y_val=y_val).noise_.matrix.shape == (3, 3)
-
-
-def test_a_class_may_be_absent_from_the_validation_rows():
-    X_val, y_val = draw_sample(classes=3, seed=1)
-    some = y_val != 1
-    model = make_automatic().fit(X, Y, X_val=X_val[some], y_val=y_val[some])
-    proba = model.predict_proba(X_val)
-    assert proba.shape == (len(y_val), 3)
-    assert np.isfinite(proba).all()
-    assert np.mean(model.predict(X_val)[some] == y_val[some]) > 0.5
+    assert [forest.n_outputs for forest in model.model_.by_class("forest")] == [1, 1, 1]
 
 
 def test_where_rows_are_many_the_first_folds_choose_and_the_best_gets_the_rest(monkeypatch, fitted):
@@ -200,7 +176,8 @@ def test_where_rows_are_many_the_first_folds_choose_and_the_best_gets_the_rest(m
         "grow_randomised",
         lambda *args, **first: grown.append((args[2].weight, args[4])) or grow(*args, **first),
     )
-    model = make_automatic(learning_rate=0.1).fit(X, Y)
+    monkeypatch.setattr(search, "JOINT_LEARNING_RATES", (0.1,))
+    model = make_automatic().fit(X, Y)
     assert len(made) == 2 * len(model.choice_.tried) + 3
     np.testing.assert_array_equal(np.sum(made[:2] + made[-3:], axis=0), 1.0)
     assert [size for _, size in grown[:6]] == [2, 2, 5, 5, 15, 15]

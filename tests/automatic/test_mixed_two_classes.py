@@ -1,5 +1,7 @@
 """The default fit of two classes, written out: boosted log-odds and randomised trees on folds, and their mean."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -7,7 +9,7 @@ from scipy.special import expit
 from helpers.engines import get_forest, make_booster, make_dataset
 from helpers.quick import make_classifier
 from helpers.small_fits import assert_same_forests, draw_sample
-from untwist import files
+from untwist import UntwistClassifier, files, settings
 from untwist.automatic import randomised as randomised_trees
 from untwist.boosting.engines.compiled import CompiledEngine, CompiledTeam
 from untwist.boosting.engines.engine import Task, TreeGrowth
@@ -76,7 +78,7 @@ def test_the_model_is_the_mean_of_both_families_on_all_folds(fitted):
     np.testing.assert_allclose(fitted.model_.out_of_fold.posterior[:, 1], of_second, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(fitted.predict_proba_twisted(X)[:, 1], expit(expected).clip(floor, 1 - floor))
     assert mixed.loss == pytest.approx(np.logaddexp(0, -unseen * (2 * Y - 1)).mean(), rel=1e-9)
-    assert fitted.n_iter_ == 5 * (fitted.choice_.best.n_rounds + mixed.n_trees)
+    assert fitted.model_.n_rounds == 5 * (fitted.choice_.best.n_rounds + mixed.n_trees)
 
 
 def test_neither_the_order_of_the_rows_nor_threads_matter(fitted):
@@ -96,8 +98,8 @@ def test_files_and_exports_say_the_same(fitted):
     again = files.loads(files.dumps(fitted))
     np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
     assert str(again.choice_) == str(fitted.choice_)
-    assert isinstance(again.link_, LogitLink)
-    assert again.get_params() == fitted.get_params()
+    assert isinstance(again.model_.link, LogitLink)
+    assert again.get_params() == UntwistClassifier(random_state=0, n_jobs=1).get_params()
     code = {}
     exec(to_code(fitted, "python"), code)
     np.testing.assert_allclose([code["predict_proba"](row)[1] for row in X[:20]], fitted.predict_proba(X[:20])[:, 1])
@@ -114,14 +116,13 @@ def test_families_are_mixed_by_default(fitted):
         {"alpha": 2.0},
         {"n_estimators": 20},
         {"max_depth": 3},
-        {"max_leaf_nodes": 5},
-        {"link": "exact"},
+        {"interaction_cst": "no_interactions"},
         {"monotonic_cst": [1] + [0] * (X.shape[1] - 1)},
     ],
     ids=str,
 )
 def test_what_only_boosted_trees_can_do_is_left_to_them(given):
-    default, boosted = (make_mixed(families=one, **given).fit(X, Y) for one in ("auto", "boosted"))
+    default, boosted = (make_mixed(boosted_only=one, **given).fit(X, Y) for one in (False, True))
     assert default.choice_.mixture is None
     np.testing.assert_array_equal(default.predict_proba(X), boosted.predict_proba(X))
 
@@ -129,25 +130,7 @@ def test_what_only_boosted_trees_can_do_is_left_to_them(given):
 def test_several_classes_may_do_without_randomised_trees():
     X3, y3 = draw_sample(classes=3)
     assert make_mixed(boosted_only=True).fit(X3, y3).choice_.mixture is None
-    mixed, default = (make_mixed(families=one).fit(X3, y3) for one in ("mixed", "auto"))
-    np.testing.assert_array_equal(mixed.predict_proba(X3), default.predict_proba(X3))
-
-
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [
-        ({"families": "all"}, r'families must be "auto", "boosted" or "mixed", got \'all\''),
-        ({"n_estimators": 10}, r"n_estimators, max_depth and max_leaf_nodes to be left open"),
-        ({"max_leaf_nodes": 10}, r"n_estimators, max_depth and max_leaf_nodes to be left open"),
-        ({"alpha": 2.0}, r"alpha to be left open for two classes"),
-        ({"link": "exact"}, r"compiled engine and its default link"),
-        ({"monotonic_cst": [1] + [0] * (X.shape[1] - 1)}, r"knows no monotonic_cst"),
-    ],
-    ids=str,
-)
-def test_what_does_not_go_with_it_is_refused(settings, match):
-    with pytest.raises(ValueError, match=match):
-        make_mixed(**settings).fit(X, Y)
+    assert make_mixed().fit(X3, y3).choice_.mixture is not None
 
 
 @pytest.mark.parametrize(
@@ -165,9 +148,10 @@ def test_directions_that_ask_for_nothing_are_none(fitted):
 
 
 @pytest.mark.parametrize(("given", "least"), [({"min_samples_leaf": 50}, 50), ({"min_weight_fraction_leaf": 0.4}, 0.4)])
-def test_leaves_of_randomised_trees_are_no_smaller_than_asked_for(given, least):
+def test_leaves_of_randomised_trees_are_no_smaller_than_asked_for(monkeypatch, given, least):
     """None of the sizes that are tried without being asked is as large."""
-    mixed = make_mixed(**given).fit(X, Y).choice_.mixture
+    monkeypatch.setattr(settings, "RECIPE_GROWTH", replace(settings.RECIPE_GROWTH, **given))
+    mixed = make_mixed().fit(X, Y).choice_.mixture
     held = split_into_folds(make_dataset(X, Y).hashes(), Y.astype(np.uint32), np.ones(N), 5, 0)
     least = least if least >= 1 else int(np.floor(least * (N - held.sum(axis=1).max())))
     assert mixed.min_samples_leaf >= least
@@ -177,8 +161,6 @@ def test_larger_alphas_are_tried_as_in_the_paper(fitted):
     tried = fitted.choice_.tried
     assert {one.drawn for one in tried if one.alpha == 1} == {0.7}
     assert {(one.max_depth, one.drawn) for one in tried if one.alpha > 1} == {(3, 1.0)}
-    given = make_mixed(subsample=0.8).fit(X, Y).choice_.tried
-    assert {one.drawn for one in given} == {None}
 
 
 def test_folds_side_by_side_and_one_after_the_other_are_the_same(fitted, monkeypatch):

@@ -1,12 +1,13 @@
 """Weights of a mixture: beside a search over all pairs of weights. And models that are mixtures."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from untwist import UntwistClassifier
+from untwist import UntwistClassifier, settings
 from untwist.automatic import mixture
 from untwist.automatic.mixture import EQUAL_ROWS, LEAST_WEIGHT, find_log_loss, find_mixture_weights
 
@@ -172,10 +173,11 @@ def test_a_model_depends_neither_on_the_order_of_rows_nor_on_threads_nor_on_othe
     np.testing.assert_array_equal(np.vstack([model.predict_proba(X[i : i + 1]) for i in range(20)]), posterior[:20])
 
 
-def test_leaves_of_randomised_trees_are_as_large_as_is_asked_for():
+def test_leaves_of_randomised_trees_are_as_large_as_is_asked_for(monkeypatch):
+    monkeypatch.setattr(settings, "RECIPE_GROWTH", replace(settings.RECIPE_GROWTH, min_samples_leaf=30))
     X, y = draw_rows(n_classes=3)
     model = UntwistClassifier(random_state=0, n_jobs=1).fit(X, y)
     assert model.choice_.mixture.min_samples_leaf == 30
-    leaves = model.apply(X)
+    leaves = model.model_.leaves(X)[:, :, 0]
     # A fold grows its trees on a part of these rows.
     assert min(np.unique(leaf, return_counts=True)[1].min() for leaf in leaves.T) >= 30

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from untwist import PILBoostClassifier
+from helpers.quick import make_classifier, resolve
 from untwist.automatic.out_of_fold import HeldOutScores, find_posteriors, score_held_out_rows
 from untwist.boosting.engines.engine import Rows
 from untwist.data.groups import OwnFolds
 from untwist.data.workers import Workers
-from untwist.settings import resolve
-from untwist.training_data import SourceColumns, TrainingData, ValidationTable
+from untwist.fit_arguments import SourceColumns, ValidationTable
+from untwist.training_data import TrainingData
 
 
 class Formula:
@@ -103,7 +103,7 @@ MODEL = SimpleNamespace(
 def collect(n_rows=60, weight=None, validation=None, sources=None, **settings):
     table = np.random.default_rng(0).normal(size=(n_rows, 3))
     labels = (table[:, 0] > 0).astype(int)
-    parameters = PILBoostClassifier(random_state=0, **settings).get_params(deep=False)
+    parameters = make_classifier(random_state=0, **settings).get_params(deep=False)
     return TrainingData.collect(resolve(parameters), table, labels, weight, validation, sources=sources)
 
 

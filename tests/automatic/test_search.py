@@ -11,9 +11,9 @@ from helpers.quick import make_classifier, resolve
 from helpers.small_fits import assert_same_forests
 from untwist.automatic.candidates import CandidateKey
 from untwist.automatic.search import Search
+from untwist.boosting.engines.compiled import CompiledEngine
 from untwist.boosting.engines.engine import Engine
 from untwist.boosting.runs import advance
-from untwist.fit_arguments import ValidationTable
 from untwist.fitting import AlphaDecision
 from untwist.links import LogitLink
 from untwist.model import Candidate
@@ -29,13 +29,13 @@ def end_search(*_):
     raise EndedError
 
 
-def make_search(n_classes=2, validation=None, changes=None, **settings):
+def make_search(n_classes=2, changes=None, **settings):
     """Return a search over 60 rows; `changes` are fields of its data."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     y = np.digitize(X[:, 0], np.arange(1, n_classes) - n_classes / 2)
     parameters = make_classifier(random_state=0, **{"n_jobs": 1} | settings).get_params(deep=False)
-    data = TrainingData.collect(resolve(parameters), X, y, None, validation)
+    data = TrainingData.collect(resolve(parameters), X, y)
     return Search(replace(data, **changes or {}))
 
 
@@ -56,10 +56,6 @@ def test_folds_weigh_what_they_set_aside():
     search = make_search()
     assert search.held_out_weight is search.data.folds
     np.testing.assert_array_equal(search.fold_weights, search.data.folds.sum(axis=1))
-    X = np.random.default_rng(1).normal(size=(10, 3))
-    given = make_search(validation=ValidationTable(X, np.arange(10) % 2))
-    assert given.fold_weights.tolist() == [10.0]
-    np.testing.assert_array_equal(given.held_out_weight, [np.repeat([0.0, 1.0], [60, 10])])
 
 
 def widen(n_features, n_rows):
@@ -78,11 +74,11 @@ def test_few_rows_with_many_columns_make_fewer_rounds_of_longer_steps(n_features
 
 
 def test_what_was_given_is_not_chosen():
-    search = make_search(n_estimators=30, learning_rate=0.3, boosted_only=True)
+    search = make_search(n_estimators=30, boosted_only=True)
     assert (search.most_rounds, search.fixed_rounds) == (30, 30)
-    assert (search.step, search.longer_steps) == (0.3, [])
-    limit = make_search(n_estimators=30, early_stopping=True)
-    assert (limit.most_rounds, limit.fixed_rounds) == (30, None)
+    assert make_search().fixed_rounds is None
+    step = make_search(changes={"settings": replace(search.settings, step=0.3)})
+    assert (step.step, step.longer_steps) == (0.3, [])
     assert make_search(max_depth=3).depths == [3]
     assert make_search(alpha=2.0).alphas == (2.0,)
 
@@ -117,7 +113,7 @@ def test_families_that_are_mixed_have_candidates_of_their_own():
 def test_small_tables_are_boosted_side_by_side_on_one_machine(changes, expected):
     def find_team(n_jobs, make_team):
         search = make_search(changes=changes, n_jobs=n_jobs)
-        settings = replace(search.settings, engine=SimpleNamespace(make_team=make_team))
+        settings = replace(search.settings, engine=SimpleNamespace(make_team=make_team, boosts_jointly=True))
         search.settings, search.data = settings, replace(search.data, settings=settings)
         teams = []
 
@@ -277,8 +273,9 @@ def start(search, alpha=2.0, depth=3, drawn=None, folds=range(1, 3), team=None):
     return search.start_run(CandidateKey(alpha, depth, drawn), folds), engine.tasks
 
 
-def test_a_run_has_a_booster_for_each_class_and_fold():
-    search = make_search(3, boosted_only=True, max_leaf_nodes=None, alpha=2.0, link="exact")
+def test_a_run_has_a_booster_for_each_class_and_fold(monkeypatch):
+    monkeypatch.setattr(CompiledEngine, "boosts_jointly", False)  # Then each class is boosted against the rest.
+    search = make_search(3, boosted_only=True, alpha=2.0)
     run, tasks = start(search)
     n_classes = len(search.data.positive_classes)
     assert run.boosters == [[f"booster {2 * k + 1}", f"booster {2 * k + 2}"] for k in range(n_classes)]
@@ -332,7 +329,7 @@ def test_a_run_knows_what_it_has_to_beat_and_when_it_is_slow():
     search.best_run = SimpleNamespace(key=best)
     run, _ = start(search)
     assert (run.to_beat, run.slow_after, run.ends_by_itself) == ("the best", 200, True)
-    given = make_search(boosted_only=True, n_estimators=9, learning_rate=0.1)
+    given = make_search(changes={"settings": replace(search.settings, n_rounds=9, step=0.1)})
     run, _ = start(given)
     assert (run.to_beat, run.slow_after, run.ends_by_itself) == (None, None, False)
 
@@ -360,9 +357,8 @@ def test_a_forecast_expects_what_is_open(settings, n_candidates):
         ({}, {1: 1, 4: 1, 9: 1, 10: 2, 14: 2, 15: 3, 24: 4, 25: 5, 1000: 5}),  # Four depths, and a larger alpha.
         ({"boosted_only": True}, {9: 1, 10: 2, 15: 3, 1000: 3}),
         ({"boosted_only": True, "max_depth": 3}, {9: 1, 1000: 1}),
-        ({"subsample": 0.8}, {9: 1, 15: 3, 20: 4, 1000: 4}),  # The depth of larger alphas is not known before.
         # Classes that are boosted one by one have a booster each on every fold.
-        ({"n_classes": 3, "link": "exact"}, {29: 1, 30: 2, 44: 2, 45: 3, 1000: 3}),
+        ({"n_classes": 3, "engine": "xgboost"}, {29: 1, 30: 2, 44: 2, 45: 3, 1000: 3}),
     ],
     ids=str,
 )
@@ -376,20 +372,21 @@ def test_as_many_candidates_are_boosted_at_once_as_there_are_threads_for(setting
 
 
 def test_boosters_of_many_rows_have_two_threads_and_nothing_begins_with_steps_that_may_be_too_short():
-    def count_runs(n_rows, n_jobs, **settings):
-        search = make_search(changes={"n_rows": n_rows}, n_jobs=n_jobs, **settings)
+    def count_runs(n_rows, n_jobs, step=None):
+        search = make_search(n_jobs=n_jobs)
+        search = Search(replace(search.data, n_rows=n_rows, settings=replace(search.settings, step=step)))
         search.foresees = True
         return search.n_runs_at_once
 
     assert [count_runs(30_000, n_jobs) for n_jobs in (10, 20, 40)] == [2, 4, 5]
     assert [count_runs(30_001, n_jobs) for n_jobs in (10, 20, 40)] == [1, 1, 1]
-    assert [count_runs(30_001, n_jobs, learning_rate=0.1) for n_jobs in (10, 19, 20, 30, 40)] == [1, 1, 2, 3, 4]
+    assert [count_runs(30_001, n_jobs, step=0.1) for n_jobs in (10, 19, 20, 30, 40)] == [1, 1, 2, 3, 4]
 
 
 def test_few_threads_are_for_the_candidate_whose_turn_it_is():
-    rows = np.random.default_rng(1).normal(size=(20, 3))
+    alone = [(np.arange(40), np.arange(40, 60))]
     for n_jobs, expected in ((2, 1), (3, 1), (4, 4)):
-        search = make_search(validation=ValidationTable(rows, np.arange(20) % 2), n_jobs=n_jobs)
+        search = make_search(cv=alone, n_jobs=n_jobs)
         search.foresees = True
         assert search.n_first_folds == 1
         assert search.n_runs_at_once == expected
@@ -437,8 +434,6 @@ def test_a_depth_or_an_alpha_that_was_given_leaves_no_other():
 
 
 def test_alphas_without_shares_depend_on_the_depth_and_are_not_likely():
-    drawn = list_likely(make_search(subsample=0.8), (1.0, 4, None))
-    assert drawn == [(1.0, 3, None), (1.0, 6, None), (1.0, 2, None)]
     for settings in ({"boosted_only": True}, {"n_classes": 3}):
         assert list_likely(make_search(**settings), (1.0, 4, None)) == [(1.0, 2, None), (1.0, 6, None)]
         known = {(1.0, 4, None): 0.5, (1.0, 2, None): 0.6}
@@ -629,15 +624,15 @@ FITS = {
     "circles": (lambda: make_circles(500, noise=0.15, factor=0.6, random_state=0), {}, [4, 3, 6]),
     "boosted trees": (draw_classification, {"boosted_only": True}, [4, 2, 6]),
     "rounds that were given": (draw_classification, {"n_estimators": 23}, [4, 2, 6]),
-    "a limit of rounds": (draw_one_threshold, {"n_estimators": 47, "early_stopping": True}, [4, 2]),
     "classes together": (lambda: draw_classification(n_classes=3), {}, [4, 2, 6]),
-    "one class against the rest": (lambda: draw_classification(n_classes=3), {"link": "exact", "alpha": 2.0}, [4, 2]),
+    "one class against the rest": (lambda: draw_classification(n_classes=3), {"alpha": 2.0}, [4, 2]),
 }
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_a_search_chooses_and_grows_the_same_on_however_many_threads(name, taken):
+def test_a_search_chooses_and_grows_the_same_on_however_many_threads(name, taken, monkeypatch):
     draw, settings, depths = FITS[name]
+    monkeypatch.setattr(CompiledEngine, "boosts_jointly", name != "one class against the rest")
     X, y = draw()
     alone = make_classifier(random_state=0, n_jobs=1, **settings).fit(X, y)
     tried = alone.choice_.tried

@@ -18,11 +18,11 @@ from untwist.model import Candidate
 from untwist.training_data import TrainingData
 
 
-def collect(n_rows=60, sources=None, validation=None, **settings):
+def collect(n_rows=60, sources=None, **settings):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, 3))
     parameters = make_classifier(random_state=0, n_jobs=1, **settings).get_params(deep=False)
-    return TrainingData.collect(resolve(parameters), X, (X[:, 0] > 0).astype(int), None, validation, sources=sources)
+    return TrainingData.collect(resolve(parameters), X, (X[:, 0] > 0).astype(int), sources=sources)
 
 
 def make_search(**options):
@@ -96,12 +96,12 @@ def test_one_of_several_workers_shows_what_all_do(shown):
 
 def test_a_candidate_is_boosted_in_blocks_up_to_the_most_rounds_and_tells_of_each(advanced, shown):
     heard = []
-    search = make_search(callbacks=[heard.append], n_estimators=70, early_stopping=True)
+    search = make_search(callbacks=[heard.append], boosted_only=True)
     advanced.counts, done = (10, 20), []
     search.forecast.tell = done.append
     search.boost(FakeRun(depth=3))
     (asked,) = advanced.asked
-    assert (asked.n_rounds, asked.block, asked.rounds_open) == (70, 10, True)
+    assert (asked.n_rounds, asked.block, asked.rounds_open) == (1000, 10, True)
     assert asked.callbacks == search.settings.callbacks
     assert asked.workers is search.data.workers
     assert asked.started_at == search.started_at
@@ -121,9 +121,9 @@ def test_a_callback_and_ctrl_c_end_the_search(advanced, interrupt, by_callback):
     assert search.stopped is (by_callback or interrupt is not None)
 
 
-@pytest.mark.parametrize(("families", "later"), [("auto", ["trees", "noise"]), ("boosted", ["noise"])])
-def test_each_part_of_a_search_is_shown_as_it_begins(shown, families, later):
-    search = make_search(families=families)
+@pytest.mark.parametrize(("boosted_only", "later"), [(False, ["trees", "noise"]), (True, ["noise"])])
+def test_each_part_of_a_search_is_shown_as_it_begins(shown, boosted_only, later):
+    search = make_search(boosted_only=boosted_only)
     parts = []
     search.show = lambda words, done: parts.append((search.forecast.stage, words.split(",")[0], done))
     fit = search.run()
@@ -213,9 +213,9 @@ def test_a_given_number_of_rounds_is_kept_whole():
     search = make_search(n_estimators=7)
     search.record(FakeRun(count=20))
     assert [one.n_rounds for one in search.candidates.values()] == [7]
-    limit = make_search(n_estimators=70, early_stopping=True)
-    limit.record(FakeRun(count=20))
-    assert [one.n_rounds for one in limit.candidates.values()] == [20]
+    found = make_search()
+    found.record(FakeRun(count=20))
+    assert [one.n_rounds for one in found.candidates.values()] == [20]
 
 
 def follow(path, losses):
@@ -393,14 +393,6 @@ def test_folds_of_ones_own_say_who_is_scored(monkeypatch):
     assert options["own_folds"] is search.data.own_folds is not None
 
 
-def test_validation_rows_are_kept_as_they_were_given(monkeypatch):
-    rows = np.random.default_rng(1).normal(size=(10, 3))
-    search = make_search(validation=ValidationTable(rows, np.arange(10) % 2))
-    found, unseen, ((*_, n_training), _) = score(monkeypatch, search, 1)
-    assert found is unseen
-    assert n_training == 0
-
-
 # ---- the forecast ----
 
 
@@ -409,7 +401,7 @@ def test_a_second_fit_is_foreseen_where_sources_may_differ():
     for sources, expected in ((None, False), (SourceColumns(source), True)):
         assert make_search(sources=sources).forecast.has_sources is expected
     data = collect(sources=SourceColumns(source))
-    assert not Search(replace(data, settings=replace(data.settings, noise=None))).forecast.has_sources
+    assert not Search(replace(data, settings=replace(data.settings, estimates_noise=False))).forecast.has_sources
 
 
 def test_a_forecast_knows_the_first_folds_and_the_leaves_to_try():

@@ -6,7 +6,6 @@ import pytest
 from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from helpers.quick import make_classifier
 from helpers.small_fits import assert_same_forests, draw_sample, list_forests, make_model
 from untwist import UntwistClassifier
 
@@ -131,8 +130,6 @@ def test_settings_that_do_not_go_with_rules_for_columns():
     for name, value in (("interaction_cst", "pairwise"), ("feature_weights", np.ones(4))):
         with pytest.raises(ValueError, match=f'{name}=.* needs engine="compiled" or "xgboost"'):
             make_model(engine="reference", **{name: value}).fit(X, y)
-        with pytest.raises(ValueError, match="boosted_only=False knows neither interaction_cst nor feature_weights"):
-            make_classifier(**{name: value}).fit(X, y)
 
 
 # Chances of columns

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers.small_fits import any_settings, assert_same_forests, draw_many_rows, draw_sample, list_forests, make_model
-from untwist import training_data
+from untwist import training_table
 
 
 def replay_rounds(fitted, X, signs, weight):
@@ -188,7 +188,7 @@ def walk(forest, t, row):
 @pytest.mark.parametrize("n", [1, 7, 300])
 def test_leaves_are_where_a_walk_ends(classes, n, monkeypatch):
     monkeypatch.setattr(
-        training_data, "MANY_CATEGORIES", 254
+        training_table, "MANY_CATEGORIES", 254
     )  # So many categories are split by sets only if folds say so.
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(300, 2)), rng.integers(0, 90, 300)])

@@ -67,7 +67,7 @@ def test_boosters_of_xgboost_are_counted_too(settings, least, monkeypatch):
     monkeypatch.setattr(XGBoostEngine, "make_dataset", lambda *args: made.append(args))
     monkeypatch.setattr(memory, "ALWAYS_THERE", 0)
     monkeypatch.setattr(memory, "find_free_memory", lambda: least - 1)
-    classifier = PILBoostClassifier(engine="xgboost", **settings)
+    classifier = make_classifier(engine="xgboost", **settings)
     with pytest.raises(MemoryError, match=r"^to boost 400 classes on 2,000 rows takes"):
         classifier.fit(X, Y)
     assert made == []

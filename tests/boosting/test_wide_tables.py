@@ -55,7 +55,7 @@ def assert_same_forests(one, other):
             np.testing.assert_array_equal(getattr(first.forest, field.name), getattr(second.forest, field.name))
 
 
-PLAIN = {"alpha": 2.0, "n_estimators": 8, "max_depth": 4, "noise": None, "random_state": 0}
+PLAIN = {"alpha": 2.0, "n_estimators": 8, "max_depth": 4, "random_state": 0}
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 12])

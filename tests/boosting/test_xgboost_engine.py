@@ -59,7 +59,6 @@ def assert_same_rounds(theirs, ours, X):
         {"min_weight_fraction_leaf": 0.1},
         {"max_bins": 16},
         {"class_weight": "balanced"},
-        {"noise": (0.1, 0.2)},
     ],
 )
 def test_rounds_are_those_of_the_compiled_engine(settings):
@@ -219,7 +218,14 @@ def test_early_stopping_follows_the_rows_given():
 
 def test_rows_and_columns_are_drawn():
     X, y = make_noisy_rows()
-    settings = {"alpha": 2.0, "n_estimators": 20, "max_depth": 3, "engine": "xgboost"}
+    settings = {
+        "alpha": 2.0,
+        "n_estimators": 20,
+        "max_depth": 3,
+        "engine": "xgboost",
+        "subsample": 0.7,
+        "max_features": 0.7,
+    }
     drawn = [make_classifier(random_state=seed, **settings).fit(X, y) for seed in (0, 0, 1)]
     scores = [model.decision_function(X) for model in drawn]
     np.testing.assert_array_equal(scores[0], scores[1])
@@ -380,7 +386,7 @@ def test_numbers_beyond_single_precision_are_refused_where_they_would_become_inf
     )
     with pytest.raises(ValueError, match="single precision"):
         model.fit(X, y)
-    model.set_params(tree_method="hist").fit(X, y)  # Bins have no such limit.
+    model.set_params(growth__tree_method="hist").fit(X, y)  # Bins have no such limit.
 
 
 def test_weight_bits_are_those_of_the_engine():

@@ -16,7 +16,6 @@ from helpers.quick import make_classifier
 from helpers.small_fits import assert_same_forests, draw_coloured_rows, draw_sample
 from untwist.batches import Batches
 from untwist.boosting.runs import Progress
-from untwist.links import ClippedLink
 from untwist.noise.several_classes import SeveralClassesNoise
 
 X, Y = draw_sample(classes=3, missing=0.05)
@@ -95,7 +94,7 @@ def test_any_kind_of_table_gives_the_same_model():
     frame = pd.DataFrame(columns)
     lists = {name: list(values) for name, values in columns.items()}
     first = make_automatic().fit(frame, y)
-    assert (first.forest_.set >= 0).any()
+    assert (first.model_.by_class("forest").set >= 0).any()
     for table in (frame.astype({"colour": "category"}), pl.DataFrame(lists), pa.table(lists)):
         assert_same_model(make_automatic().fit(table, y), first, table, frame)
     assert first.score(frame, y) > 0.8
@@ -117,7 +116,7 @@ def test_blocks_of_rows_give_the_same_model(tmp_path):
 
 def test_a_weight_is_so_many_copies():
     weight = 1 + np.arange(N) % 3
-    given = {"alpha": 2.0, "noise": MATRIX}
+    given = {"noise": MATRIX}
     one = make_automatic(**given).fit(X, Y, sample_weight=weight)
     other = make_automatic(**given).fit(np.repeat(X, weight, axis=0), np.repeat(Y, weight))
     assert one.choice_.best.n_rounds == other.choice_.best.n_rounds
@@ -144,7 +143,7 @@ def test_a_class_without_weight_is_never_predicted():
     by_class = make_automatic(class_weight={2: 0.0}).fit(X, Y)
     for model in (by_rows, by_class):
         assert model.classes_.tolist() == [0, 1, 2]
-        assert model.forest_.n_outputs == 3
+        assert model.model_.by_class("forest").n_outputs == 3
         proba = model.predict_proba(X)
         assert np.isfinite(proba).all()
         assert proba[:, 2].max() < 0.05
@@ -188,21 +187,20 @@ def test_posteriors_and_predictions_agree(fitted):
 
 
 def test_stages_end_at_the_model(fitted):
-    few = X[:2]
-    decisions = list(fitted.staged_decision_function(few))
-    assert len(decisions) == fitted.n_iter_ == len(fitted.estimators_) == len(fitted.leverages_) == len(fitted.edges_)
-    np.testing.assert_allclose(decisions[-1], fitted.decision_function(few), rtol=1e-9, atol=1e-12)
-    for stage, last in (
-        (fitted.staged_predict(few), fitted.predict(few)),
-        (fitted.staged_predict_proba(few), fitted.predict_proba(few)),
-    ):
-        *_, found = stage
-        np.testing.assert_allclose(found, last, rtol=1e-9)
+    few, model = X[:2], fitted.model_
+    stages = list(model.staged_scores(model.encoder.encode(few)))
+    made = [model.by_class(name) for name in ("hypotheses", "leverages", "edges")]
+    assert {len(stages), *map(len, made)} == {model.n_rounds}
+    np.testing.assert_allclose(stages[-1], model.scores(few), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        model.posterior.decision(stages[-1]), fitted.decision_function(few), rtol=1e-9, atol=1e-12
+    )
 
 
 def test_leaves_add_up_to_the_scores(fitted):
-    leaves, forest = fitted.apply(X), fitted.forest_
-    assert leaves.shape == (N, fitted.n_iter_)
+    forest = fitted.model_.by_class("forest")
+    leaves = fitted.model_.leaves(X)[:, :, 0]
+    assert leaves.shape == (N, fitted.model_.n_rounds)
     assert (forest.feature[forest.offset[:-1] + leaves] == -1).all()
     scores = forest.value[forest.offset[:-1] + leaves].sum(axis=1)
     np.testing.assert_allclose(fitted.model_.scores(X), scores, rtol=1e-9, atol=1e-12)
@@ -210,7 +208,8 @@ def test_leaves_add_up_to_the_scores(fitted):
 
 def test_margins_are_log_odds_and_weights_what_is_left_to_learn(fitted):
     scores, labels = fitted.model_.scores(X), Y
-    margins, weights = fitted.margins(X, labels), fitted.weights(X, labels)
+    margins = fitted.model_.margins(scores, labels)
+    weights = fitted.model_.link.weights(margins)
     for k in range(3):
         others = [j for j in range(3) if j != k]
         odds = scores[:, k] - logsumexp(scores[:, others], axis=1)
@@ -239,32 +238,15 @@ def test_copies_are_the_same_model(fitted):
     assert_same_model(again.fit(X, Y), fitted)
 
 
-def test_a_plain_fit_forgets_the_choice_and_boosts_each_class_against_the_rest(fitted):
-    model = copy.deepcopy(fitted).set_params(alpha=2.0, n_estimators=3, max_depth=2).fit(X, Y)
-    assert not hasattr(model, "choice_")
-    assert not hasattr(model, "oof_proba_")
-    assert isinstance(model.link_, ClippedLink)
-    assert [len(forest) for forest in model.forest_] == [3, 3, 3]
-    assert model.noise_ is None
-
-
-def test_there_is_no_certificate(fitted):
-    with pytest.raises(ValueError, match="two classes"):
-        fitted.certificate(X, Y)
-
-
 # ---- noise ----
 
 
-def test_without_noise_rates_alpha_alone_untwists(fitted):
+def test_without_noise_labels_are_believed(fitted):
     plain = make_automatic(noise=None).fit(X, Y)
     assert plain.noise_ is None
     assert_same_forests(plain, fitted)
     np.testing.assert_array_equal(plain.oof_proba_, fitted.oof_proba_)
     np.testing.assert_array_equal(plain.predict(X), plain.predict_proba_twisted(X).argmax(axis=1))
-    with pytest.warns(UserWarning, match="noise is neither estimated nor undone in this fit, as alpha=1"):
-        believing = make_automatic(alpha=1.0).fit(X, Y)
-    assert believing.noise_ is None  # "auto" untwists only where alpha is left open.
 
 
 def test_a_given_matrix_is_the_noise(fitted):

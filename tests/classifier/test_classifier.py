@@ -256,7 +256,10 @@ def test_verbose_reports_to_standard_error(data, capsys):
         ({"step_size": 0}, "step_size must be a number > 0, got 0"),
         ({"step_size": -1.0}, "step_size must be a number > 0, got -1.0"),
         ({"step_size": "big"}, "step_size must be a number > 0 or \"auto\", got 'big'"),
-        ({"early_stopping": "auto"}, "early_stopping must be True, False or the number of rounds to wait for progress, got 'auto'"),
+        (
+            {"early_stopping": "auto"},
+            "early_stopping must be True, False or the number of rounds to wait for progress, got 'auto'",
+        ),
         ({"warm_start": 1}, "warm_start must be True or False, got 1"),
         ({"engine": "fast"}, "engine must be"),
         ({"engine": "compiled", "estimator": Ridge()}, "engine='compiled' and estimator= exclude each other"),

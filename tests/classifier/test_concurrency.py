@@ -145,8 +145,13 @@ def test_parallelism_within_parallelism_gives_the_same(expected):
 @pytest.mark.slow
 def test_n_jobs_is_the_number_of_threads_used():
     one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    tests = {"PYTHONPATH": str(Path(crowding.__file__).parents[1])}
     done = subprocess.run(
-        [sys.executable, crowding.__file__], capture_output=True, text=True, timeout=PATIENCE, env=os.environ | one
+        [sys.executable, "-m", "helpers.crowding"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=os.environ | one | tests,
     )
     assert done.returncode == 0, done.stderr
     for n_jobs, more in json.loads(done.stdout).items():

@@ -51,7 +51,7 @@ def fit_chosen(model, X, y):
 
 def test_models_have_not_seen_the_group_that_they_judge(patients):
     X, y, patient, wrong = patients
-    with pytest.warns(UserWarning, match="have near twins in other folds"):
+    with pytest.warns(UserWarning, match="have near-duplicates in other folds"):
         blind = UntwistClassifier(random_state=0).fit(X, y)
     assert blind.noise_ is None  # It would be that of labels which were remembered.
     seeing = UntwistClassifier(random_state=0).fit(X, y, groups=patient)

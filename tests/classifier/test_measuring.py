@@ -1,4 +1,4 @@
-"""Metrics of one's own, training curves, ranges of rounds."""
+"""Metrics of one's own, ranges of rounds."""
 
 import functools
 
@@ -8,7 +8,6 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score, brier_score_loss, get_scorer, log_loss, make_scorer, roc_auc_score
 
-from helpers.quick import QuickClassifier
 from helpers.small_fits import draw_sample, make_model
 from untwist.batches import Batches
 from untwist.boosting.measuring import read_metric
@@ -102,14 +101,13 @@ def test_several_classes_stop_after_the_same_round():
 def test_a_warm_start_goes_on_with_the_curve():
     X, y = draw_sample()
     X_val, y_val = draw_sample(60, seed=1)
-    settings = {"eval_metric": "roc_auc", "eval_training": True}
-    model = make_model(3, warm_start=True, **settings).fit(X, y, X_val=X_val, y_val=y_val)
+    model = make_model(3, warm_start=True, eval_metric="roc_auc").fit(X, y, X_val=X_val, y_val=y_val)
     model.set_params(n_estimators=7).fit(X, y, X_val=X_val, y_val=y_val)
-    at_once = make_model(7, **settings).fit(X, y, X_val=X_val, y_val=y_val)
-    for rows in ("training", "validation"):
-        assert model.evals_result_[rows].keys() == at_once.evals_result_[rows].keys()
-        for what, curve in at_once.evals_result_[rows].items():
-            np.testing.assert_allclose(model.evals_result_[rows][what], curve, rtol=1e-9)
+    at_once = make_model(7, eval_metric="roc_auc").fit(X, y, X_val=X_val, y_val=y_val)
+    curves = at_once.evals_result_["validation"]
+    assert model.evals_result_["validation"].keys() == curves.keys() == {"log_loss", "error", "roc_auc"}
+    for what, curve in curves.items():
+        np.testing.assert_allclose(model.evals_result_["validation"][what], curve, rtol=1e-9)
 
 
 def compare_with_noisy_labels(**settings):
@@ -122,7 +120,7 @@ def compare_with_noisy_labels(**settings):
     return model, [log_loss(y_val, p) for p in stage_twisted_posteriors(whole, X_val)]
 
 
-@pytest.mark.parametrize("settings", [{"alpha": -2.0}, {"alpha": 4.0}, {"noise": (0.3, 0.1)}], ids=str)
+@pytest.mark.parametrize("settings", [{"alpha": -2.0}, {"alpha": 4.0}], ids=str)
 def test_noisy_labels_are_compared_with_the_posterior_that_they_follow(settings):
     model, losses = compare_with_noisy_labels(eval_metric="neg_log_loss", **settings)
     np.testing.assert_allclose(-model.evals_result_["validation"]["neg_log_loss"], losses, rtol=1e-6)
@@ -150,7 +148,7 @@ STOPPING = {"early_stopping": 12, "learning_rate": 0.5}
 @pytest.mark.parametrize("rounds", [5, 30])
 def test_a_checkpoint_goes_on_by_the_metric_to_the_same_model(tmp_path, classes, rounds):
     X, y = draw_sample(300, classes=classes, noise=0.3)
-    settings = STOPPING | {"eval_metric": "accuracy", "eval_training": True}
+    settings = STOPPING | {"eval_metric": "accuracy"}
     whole = make_model(30, **settings).fit(X, y)
     stop = [Checkpoint(tmp_path / "run.untwist", every=5), lambda progress: progress.round == rounds]
     make_model(30, callbacks=stop, **settings).fit(X, y)
@@ -174,9 +172,9 @@ def test_a_warm_start_by_another_metric_measures_the_rounds_before_it(earlier, i
         model.fit(X, y, **data)
     else:
         model.fit(X, y, init_score=data.get("init_score"))
-    model.set_params(**STOPPING, eval_metric="roc_auc", eval_training=True)
+    model.set_params(**STOPPING, eval_metric="roc_auc")
     boost_on(model, 20, X, y, **data)
-    at_once = make_model(20, **STOPPING, eval_metric="roc_auc", eval_training=True).fit(X, y, **data)
+    at_once = make_model(20, **STOPPING, eval_metric="roc_auc").fit(X, y, **data)
     assert model.n_iter_ == at_once.n_iter_
     assert model.evals_result_["validation"].keys() == {"log_loss", "error", "roc_auc"}
     np.testing.assert_allclose(
@@ -191,10 +189,9 @@ def test_a_warm_start_by_another_metric_measures_the_rounds_before_it(earlier, i
 def test_rounds_that_have_trained_on_validation_rows_are_not_judged_by_them():
     X, y = draw_sample(300, noise=0.3)
     model = make_model(8, warm_start=True, learning_rate=0.5).fit(X, y)
-    model.set_params(**STOPPING, eval_metric="roc_auc", eval_training=True)
+    model.set_params(**STOPPING, eval_metric="roc_auc")
     curves = boost_on(model, 12, X, y).evals_result_
     np.testing.assert_array_equal(np.isnan(curves["validation"]["roc_auc"]), np.arange(12) < 8)
-    assert np.isfinite(curves["training"]["roc_auc"]).all()
     assert model.n_iter_ == np.nanargmax(curves["validation"]["roc_auc"]) + 1
     # With no round that can be judged, nothing says which ones to cut off.
     model = make_model(8, warm_start=True, learning_rate=0.5).fit(X, y)
@@ -204,21 +201,14 @@ def test_rounds_that_have_trained_on_validation_rows_are_not_judged_by_them():
 def test_rounds_of_batches_are_measured_again(tmp_path):
     pytest.importorskip("pyarrow")
     X, y = draw_sample(90)
+    X_val, y_val = draw_sample(60, seed=1)
     frame = pd.DataFrame(X, columns=list("abcd"))
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=50)
     blocks = Batches(tmp_path / "rows.parquet")
-    settings = {"eval_training": True, "eval_metric": "roc_auc"}
-    model = boost_on(make_model(2, warm_start=True, **settings).fit(blocks, y), 4, blocks, y)
-    assert str(model.evals_result_) == str(make_model(4, **settings).fit(frame, y).evals_result_)
-
-
-def test_rounds_of_folds_are_not_measured_again():
-    X, y = draw_sample()
-    model = QuickClassifier(alpha=2.0, n_estimators=3, random_state=0).fit(X, y)
-    rounds = model.n_iter_
-    model.set_params(max_depth=2, warm_start=True, eval_training=True)
-    loss = boost_on(model, rounds + 2, X, y).evals_result_["training"]["log_loss"]
-    np.testing.assert_array_equal(np.isnan(loss), np.arange(rounds + 2) < rounds)
+    data = {"X_val": pd.DataFrame(X_val, columns=list("abcd")), "y_val": y_val}
+    model = boost_on(make_model(2, warm_start=True, eval_metric="roc_auc").fit(blocks, y, **data), 4, blocks, y, **data)
+    at_once = make_model(4, eval_metric="roc_auc").fit(frame, y, **data)
+    assert str(model.evals_result_) == str(at_once.evals_result_)
 
 
 def test_classes_that_ended_apart_keep_what_they_had_at_the_best_round():
@@ -263,9 +253,6 @@ def unclear(y_true, y_proba):
         ({"eval_metric": "no_such"}, "eval_metric must be None, the name of a scorer .* got 'no_such'"),
         ({"eval_metric": 3}, "eval_metric must be None, the name of a scorer"),
         ({"eval_metric": unclear}, "eval_metric=unclear must say whether a larger value is better"),
-        ({"eval_metric": "roc_auc", "n_estimators": "auto"}, "eval_metric needs alpha, n_estimators and max_depth"),
-        ({"eval_training": True, "alpha": "auto"}, "eval_training needs alpha, n_estimators and max_depth"),
-        ({"eval_training": 1}, "eval_training must be True or False"),
         ({"eval_metric": lambda y, p: ("own", "much", True)}, "must be a number"),
     ],
 )
@@ -275,40 +262,25 @@ def test_what_cannot_be_measured_is_named(settings, message):
         make_model(**settings).fit(X, y, X_val=X, y_val=y)
 
 
-@pytest.mark.parametrize("settings", ENGINES, ids=str)
-@pytest.mark.parametrize("classes", [2, 3])
-def test_training_curves_are_those_of_the_staged_scores(settings, classes):
-    skip_without_xgboost(settings)
-    X, y = draw_sample(classes=classes)
-    weight = np.random.default_rng(0).random(len(y))
-    model = make_model(4, eval_training=True, **settings).fit(X, y, weight)
-    curves = model.evals_result_["training"]
-    losses, errors = np.atleast_2d(curves["log_loss"]), np.atleast_2d(curves["error"])
-    floor = model.model_.posterior.floor
-    for t, scores in enumerate(model.staged_decision_function(X)):
-        for k, score in enumerate(scores.reshape(len(y), -1).T):
-            sign = np.where(y == (1 if classes == 2 else k), 1, -1)
-            posterior = model.link_.inverse(sign * score).clip(floor, 1 - floor)
-            assert losses[k][t] == pytest.approx(np.average(-np.log(posterior), weights=weight), rel=1e-5)
-            assert errors[k][t] == pytest.approx(np.average(sign * score <= 0, weights=weight), abs=1e-6)
-    assert "training" not in make_model(2, **settings).fit(X, y).evals_result_
-
-
 def test_curves_do_not_change_the_model_and_do_not_depend_on_order():
     X, y = draw_sample()
-    order = np.random.default_rng(0).permutation(len(y))
-    plain, measured = make_model().fit(X, y), make_model(eval_training=True).fit(X, y)
+    X_val, y_val = draw_sample(90, seed=1)
+    order, order_val = (np.random.default_rng(0).permutation(n) for n in (len(y), 90))
+    plain = make_model().fit(X, y)
+    measured = make_model(eval_metric="roc_auc").fit(X, y, X_val=X_val, y_val=y_val)
     np.testing.assert_array_equal(plain.decision_function(X), measured.decision_function(X))
-    other = make_model(eval_training=True).fit(X[order], y[order])
+    other = make_model(eval_metric="roc_auc")
+    other.fit(X[order], y[order], X_val=X_val[order_val], y_val=y_val[order_val])
     assert str(other.evals_result_) == str(measured.evals_result_)
 
 
 def test_files_keep_the_name_of_a_metric_and_leave_functions_and_curves_behind():
     X, y = draw_sample()
-    model = make_model(eval_metric="roc_auc", eval_training=True).fit(X, y)
+    model = make_model(eval_metric="roc_auc").fit(X, y, X_val=X, y_val=y)
     assert loads(dumps(model)).eval_metric == "roc_auc"
-    assert loads(dumps(model)).evals_result_ == {}
-    measured = make_model(eval_metric=log_loss, eval_training=True).fit(X, y)
+    assert "roc_auc" in model.evals_result_["validation"]
+    assert loads(dumps(model)).evals_result_["validation"].keys() == {"log_loss", "error"}
+    measured = make_model(eval_metric=log_loss).fit(X, y, X_val=X, y_val=y)
     assert loads(dumps(measured)).eval_metric is None
 
 
@@ -357,13 +329,6 @@ def test_ranges_that_cannot_be_are_named(given, message):
     X, y = draw_sample()
     with pytest.raises(ValueError, match=message):
         make_model().fit(X, y).predict(X, iteration_range=given)
-
-
-def test_a_mean_of_folds_has_no_range_of_rounds():
-    X, y = draw_sample()
-    model = QuickClassifier(n_estimators=5, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="iteration_range must be None for a model that was chosen by folds"):
-        model.predict_proba(X, iteration_range=(0, 2))
 
 
 def test_a_metric_that_changes_its_name_or_direction_is_named():
@@ -436,8 +401,8 @@ def at_half_weighted(*args, **options):
 @pytest.mark.parametrize("metric", [at_half, at_half_weighted])
 def test_a_function_in_a_wrapper_is_given_what_the_wrapper_takes(metric):
     X, y = draw_sample()
-    fitted = make_model(eval_metric=metric, eval_training=True).fit(X, y)
-    assert fitted.evals_result_["training"]["m"][-1] > 0.5
+    fitted = make_model(eval_metric=metric).fit(X, y, X_val=X, y_val=y)
+    assert fitted.evals_result_["validation"]["m"][-1] > 0.5
 
 
 def test_what_a_metric_returns_is_shown_in_short():

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from helpers.small_fits import assert_same_forests, draw_coloured_rows, draw_sample, make_model
-from untwist import PILBoostClassifier, UntwistClassifier
+from untwist import PILBoostClassifier
 
 
 def test_metadata_routing():

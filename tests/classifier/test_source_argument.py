@@ -126,8 +126,16 @@ def test_the_truth_behind_several_labels_is_learned():
         ({}, {"item": np.arange(600)}, "item must come with source"),
         ({}, {"source": ["a"] * 600, "item": [1, 2]}, "item must be one name per row of X, got 2"),
         ({}, {"source": ["a"] * 600, "item": np.zeros(600)}, "two different items at least"),
-        ({"noise": None}, {"source": ["a"] * 600}, 'source must be None where no noise is estimated, .*: leave noise="auto"'),
-        ({"noise": (0.1, 0.1)}, {"source": ["a"] * 600}, 'source must be None where no noise is estimated, .*: leave noise="auto"'),
+        (
+            {"noise": None},
+            {"source": ["a"] * 600},
+            'source must be None where no noise is estimated, .*: leave noise="auto"',
+        ),
+        (
+            {"noise": (0.1, 0.1)},
+            {"source": ["a"] * 600},
+            'source must be None where no noise is estimated, .*: leave noise="auto"',
+        ),
     ],
     ids=lambda one: str(one)[:40],
 )

@@ -41,7 +41,7 @@ def test_training_is_told_which_rows_belong_together(folder, capsys):
 def test_training_without_groups_warns_and_names_the_column(folder, capsys):
     status, out, err = untwist(capsys, "train", "visits.csv", "--label", "ill", "--drop", "patient")
     assert status == 0
-    assert "have near twins in other folds" in out
+    assert "have near-duplicates in other folds" in out
     assert "--groups patient" in out
     assert "Noise: how many are wrong cannot be told" in out
     assert "UserWarning" not in err
@@ -81,7 +81,7 @@ def test_an_audit_by_groups(folder, capsys):
     status, out, _ = untwist(capsys, *arguments, "-o", "r.html")
     assert status == 0
     assert "rows of 30 groups are judged by models that have not seen their group" in out
-    assert "near twins" not in out
+    assert "near-duplicates" not in out
     assert "rows of 30 groups" in (folder / "r.html").read_text()
     found = json.loads(untwist(capsys, *arguments, "--json")[1])
     assert found["groups"] == 30
@@ -98,7 +98,7 @@ def test_an_audit_without_groups_claims_nothing(folder, capsys):
     assert "--groups patient" in out
     assert "no sign of noise" not in out
     assert "UserWarning" not in err
-    assert "have near twins in other folds" in (folder / "r.html").read_text()
+    assert "have near-duplicates in other folds" in (folder / "r.html").read_text()
     found = json.loads(untwist(capsys, "audit", "visits.csv", "--label", "ill", "--drop", "patient", "--json")[1])
     assert found["near_twins"]["share"] > 0.8
     assert found["near_twins"]["advice"].endswith("--groups patient ('patient' looks like their name)")

@@ -9,7 +9,7 @@ import pytest
 
 from helpers.noisy_rows import make_noisy_rows
 from helpers.workers import GIVEN, TESTS, Killer, assert_same_model
-from untwist import PILBoostClassifier, UntwistClassifier, load, save
+from untwist import PILBoostClassifier, load, save
 from untwist.distributed import ray as on_ray
 from untwist.distributed import spark as on_spark
 
@@ -162,7 +162,7 @@ def test_a_killed_worker_is_an_error_and_a_restart_goes_on_to_the_same_model(clu
     frame = make_frame(600)[[*COLUMNS, "label"]]
     data = cluster.distribute([frame])
     marker = tmp_path / "killed"
-    model = UntwistClassifier(callbacks=[Killer(rank=1, round_=3)], **GIVEN)
+    model = PILBoostClassifier(callbacks=[Killer(rank=1, round_=3)], **GIVEN)
     with pytest.raises(RuntimeError, match=f"{cluster.name} lost"):
         cluster.launcher.fit(model, data, "label", n_workers=2)
     model.callbacks = [Killer(rank=1, round_=3, marker=marker)]

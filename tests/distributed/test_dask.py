@@ -16,7 +16,11 @@ array = pytest.importorskip("dask.array")
 dataframe = pytest.importorskip("dask.dataframe")
 pandas = pytest.importorskip("pandas")
 
-from untwist.distributed.dask import DaskPILBoostClassifier, DaskUntwistClassifier, _join_tables  # noqa: E402 - after what it needs
+from untwist.distributed.dask import (  # noqa: E402 - after what it needs
+    DaskPILBoostClassifier,
+    DaskUntwistClassifier,
+    _join_tables,
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +37,9 @@ def cut_into_blocks(*tables, rows=700):
 def test_groups_make_the_model_of_one_process(client):
     X, y = make_noisy_rows(1500)
     groups = np.random.default_rng(0).integers(60, size=len(y))
-    settings = GIVEN | {"alpha": "auto", "n_estimators": 20}
-    alone = PILBoostClassifier(**settings).fit(X, y, groups=groups)
+    alone = UntwistClassifier(engine="xgboost", n_jobs=1, random_state=0).fit(X, y, groups=groups)
     blocks = cut_into_blocks(X, y, groups)
-    model = DaskPILBoostClassifier(**settings).fit(*blocks[:2], groups=blocks[2])
+    model = DaskUntwistClassifier(n_jobs=1, random_state=0).fit(*blocks[:2], groups=blocks[2])
     assert_same_model(model, alone)
 
 
@@ -100,10 +103,10 @@ def test_rows_to_validate_on_other_workers_and_fits_one_after_the_other(client):
     model = DaskPILBoostClassifier(**settings)
     model.fit(*cut_into_blocks(X[:600], y[:600], rows=600), None, *cut_into_blocks(X[600:], y[600:], rows=100))
     assert_same_model(model, alone)
-    chosen = DaskQuickClassifier(n_jobs=1, max_depth=2).fit(*cut_into_blocks(X, y, rows=300))
-    assert hasattr(chosen, "choice_")
-    chosen.set_params(**GIVEN).fit(*cut_into_blocks(X, y, rows=300))
-    assert not hasattr(chosen, "choice_")
+    assert "validation" in model.evals_result_
+    model.set_params(**GIVEN, early_stopping=False).fit(*cut_into_blocks(X, y, rows=300))
+    assert_same_model(model, PILBoostClassifier(**GIVEN).fit(X, y))
+    assert "validation" not in model.evals_result_
 
 
 def test_columns_of_a_file_have_as_many_partitions_as_the_table(client, tmp_path):
@@ -183,7 +186,7 @@ def test_without_a_client_a_sentence_says_so(monkeypatch):
 def test_a_killed_worker_is_an_error():
     X, y = make_noisy_rows(1200)
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    model = DaskUntwistClassifier(callbacks=[Killer(rank=1, round_=3)], **GIVEN)
+    model = DaskPILBoostClassifier(callbacks=[Killer(rank=1, round_=3)], **GIVEN)
     lost = pytest.raises(RuntimeError, match="Dask lost worker tcp://")
     with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster), lost:
         model.fit(*cut_into_blocks(X, y, rows=300))

@@ -7,13 +7,14 @@ import textwrap
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import untwist
+from helpers.learners import make_paper_model
 from helpers.noisy_rows import make_noisy_rows
 from helpers.patience import PATIENCE
-from helpers.quick import QuickClassifier
 from helpers.workers import GIVEN, TESTS, Killer, assert_same_model
-from untwist import PILBoostClassifier, UntwistClassifier, training_data
+from untwist import PILBoostClassifier, UntwistClassifier, training_table
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.data.folds import draw_folds, draw_share
 from untwist.data.tables import KNOWN_CATEGORIES
@@ -60,35 +61,35 @@ def test_any_number_of_workers_makes_the_same_model(n_workers, settings):
     X, y = make_noisy_rows(2000)
     weight = np.random.default_rng(2).exponential(size=len(y))
     settings = GIVEN | settings
-    alone = PILBoostClassifier(**settings).fit(X, y, weight)
+    alone = make_paper_model(**settings).fit(X, y, weight)
     parts = local.shards(n_workers, *shuffle(X, y, weight, seed=n_workers))
-    assert_same_model(local.fit(PILBoostClassifier(**settings), parts), alone)
+    assert_same_model(local.fit(make_paper_model(**settings), parts), alone)
 
 
 @pytest.mark.cluster
 def test_workers_keep_groups_together_whoever_has_their_rows():
     X, y = make_noisy_rows(1500)
     groups = np.random.default_rng(0).integers(60, size=len(y))
-    settings = GIVEN | {"alpha": "auto", "n_estimators": 20}
-    alone = PILBoostClassifier(**settings).fit(X, y, groups=groups)
+    model = UntwistClassifier(engine="xgboost", n_jobs=1, random_state=0)
+    alone = clone(model).fit(X, y, groups=groups)
     X_here, y_here, groups_here = shuffle(X, y, groups)
     parts = local.shards(2, X_here, y_here)
     for part, some in zip(parts, np.array_split(groups_here, 2), strict=True):
         part["groups"] = some
-    together = local.fit(PILBoostClassifier(**settings), parts)
+    together = local.fit(model, parts)
     assert_same_model(together, alone)
     assert str(together.noise_) == str(alone.noise_)
 
 
 @pytest.mark.cluster
 def test_several_classes_categories_and_many_rows_make_the_same_model(monkeypatch):
-    monkeypatch.setattr(training_data, "MANY_CATEGORIES", KNOWN_CATEGORIES)  # Workers split categories by sets only.
+    monkeypatch.setattr(training_table, "MANY_CATEGORIES", KNOWN_CATEGORIES)  # Workers split categories by sets only.
     X, y = make_noisy_rows(110_000, columns=5, classes=3)
     X[:, 4] = np.minimum(np.random.default_rng(0).geometric(0.02, len(y)), KNOWN_CATEGORIES)
     settings = GIVEN | {"categorical_features": [4], "n_estimators": 3}
     names = np.array(["low", "mean", "top"])[y]
-    alone = PILBoostClassifier(**settings).fit(X, names)
-    together = local.fit(PILBoostClassifier(**settings), local.shards(3, *shuffle(X, names)))
+    alone = make_paper_model(**settings).fit(X, names)
+    together = local.fit(make_paper_model(**settings), local.shards(3, *shuffle(X, names)))
     assert_same_model(together, alone)
     np.testing.assert_array_equal(together.predict(X[:1000]), alone.predict(X[:1000]))
 
@@ -99,7 +100,7 @@ def test_workers_go_from_class_to_class_together(verbose):
     X, y = make_noisy_rows(3000, classes=3)
     settings = GIVEN | {"n_estimators": 12, "verbose": verbose}
     parts = [{"X": X[:2900], "y": y[:2900]}, {"X": X[2900:], "y": y[2900:]}]  # One of them has next to nothing to do.
-    assert_same_model(local.fit(PILBoostClassifier(**settings), parts), PILBoostClassifier(**settings).fit(X, y))
+    assert_same_model(local.fit(make_paper_model(**settings), parts), make_paper_model(**settings).fit(X, y))
 
 
 @pytest.mark.cluster
@@ -127,8 +128,8 @@ def test_frames_with_text_that_no_worker_has_all_of():
 def test_workers_choose_what_is_open_together():
     X, y = make_noisy_rows(2500)
     settings = {"engine": "xgboost", "n_jobs": 1, "random_state": 0}
-    alone = PILBoostClassifier(**settings).fit(X, y)
-    together = local.fit(PILBoostClassifier(**settings), local.shards(2, *shuffle(X, y)))
+    alone = UntwistClassifier(**settings).fit(X, y)
+    together = local.fit(UntwistClassifier(**settings), local.shards(2, *shuffle(X, y)))
     assert together.choice_.best.alpha == alone.choice_.best.alpha
     assert together.choice_.best.n_rounds == alone.choice_.best.n_rounds
     np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), atol=1e-9)
@@ -139,17 +140,17 @@ def test_workers_choose_what_is_open_together():
 def test_validation_rows_that_only_some_workers_have():
     X, y = make_noisy_rows(3000)
     settings = GIVEN | {"n_estimators": 60, "early_stopping": 3}
-    alone = PILBoostClassifier(**settings).fit(X[:2000], y[:2000], X_val=X[2000:], y_val=y[2000:])
+    alone = make_paper_model(**settings).fit(X[:2000], y[:2000], X_val=X[2000:], y_val=y[2000:])
     parts = local.shards(2, X[:2000], y[:2000])
     parts[1] |= {"X_val": X[2000:], "y_val": y[2000:]}
-    assert_same_model(local.fit(PILBoostClassifier(**settings), parts), alone)
+    assert_same_model(local.fit(make_paper_model(**settings), parts), alone)
 
 
 @pytest.mark.cluster
 def test_a_killed_worker_is_named_and_nobody_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", TESTS)
     X, y = make_noisy_rows(1000)
-    model = UntwistClassifier(callbacks=[Killer(rank=1, round_=3, marker=tmp_path / "killed")], **GIVEN)
+    model = make_paper_model(callbacks=[Killer(rank=1, round_=3, marker=tmp_path / "killed")], **GIVEN)
     with pytest.raises(RuntimeError, match=r"worker 1 of 2 was killed \(SIGKILL\)"):
         local.fit(model, local.shards(2, X, y))
     assert not list_workers_left()
@@ -162,7 +163,7 @@ def test_a_restart_does_not_take_the_checkpoint_of_another_fit(tmp_path, monkeyp
     path = tmp_path / "run.untwist"
     untwist.save(PILBoostClassifier(**GIVEN | {"n_estimators": 4}).fit(X, 1 - y), path)
     callbacks = [Checkpoint(path, every=4), Killer(rank=0, round_=2, marker=tmp_path / "killed")]
-    model = local.fit(UntwistClassifier(callbacks=callbacks, **GIVEN), local.shards(2, X, y), restarts=1)
+    model = local.fit(make_paper_model(callbacks=callbacks, **GIVEN), local.shards(2, X, y), restarts=1)
     assert_same_model(model, PILBoostClassifier(**GIVEN).fit(X, y))
 
 
@@ -172,9 +173,9 @@ def test_a_restart_goes_on_from_the_checkpoint_to_the_same_model(tmp_path, monke
     X, y = make_noisy_rows(1000)
     settings = GIVEN | {"subsample": 0.7, "n_estimators": 12}
     callbacks = [Checkpoint(tmp_path / "run.untwist", every=4), Killer(rank=0, round_=6, marker=tmp_path / "killed")]
-    model = local.fit(UntwistClassifier(callbacks=callbacks, **settings), local.shards(2, X, y), restarts=1)
+    model = local.fit(make_paper_model(callbacks=callbacks, **settings), local.shards(2, X, y), restarts=1)
     assert (tmp_path / "killed").exists()
-    assert_same_model(model, PILBoostClassifier(**settings).fit(X, y))
+    assert_same_model(model, make_paper_model(**settings).fit(X, y))
     assert untwist.load(tmp_path / "run.untwist").n_iter_ == 12
 
 
@@ -182,14 +183,14 @@ def test_a_restart_goes_on_from_the_checkpoint_to_the_same_model(tmp_path, monke
 @pytest.mark.parametrize("stopping", [False, True])
 def test_a_checkpoint_goes_on_to_the_same_model(tmp_path, engine, stopping):
     X, y = make_noisy_rows(1500)
-    settings = GIVEN | {"engine": engine, "n_estimators": 40, "early_stopping": stopping, "early_stopping": 4}
+    settings = GIVEN | {"engine": engine, "n_estimators": 40, "early_stopping": stopping and 4}
     path = tmp_path / "run.untwist"
-    whole = UntwistClassifier(callbacks=[Checkpoint(path, every=5)], **settings).fit(X, y)
+    whole = make_paper_model(callbacks=[Checkpoint(path, every=5)], **settings).fit(X, y)
     assert untwist.load(path).n_iter_ == (40 if not stopping else untwist.load(path).n_iter_)
-    begun = UntwistClassifier(callbacks=[Checkpoint(path, every=5), lambda progress: progress.round == 8], **settings)
+    begun = make_paper_model(callbacks=[Checkpoint(path, every=5), lambda progress: progress.round == 8], **settings)
     begun.fit(X, y)
     assert untwist.load(path).n_iter_ == 5
-    model = resumed(PILBoostClassifier(**settings), path).fit(X, y)
+    model = resumed(make_paper_model(**settings), path).fit(X, y)
     assert_same_model(model, whole)
 
 
@@ -197,7 +198,7 @@ def test_a_checkpoint_survives_a_full_disk(tmp_path, monkeypatch):
     X, y = make_noisy_rows(500)
     path = tmp_path / "run.untwist"
     settings = GIVEN | {"engine": "compiled"}
-    UntwistClassifier(callbacks=[Checkpoint(path, every=4)], **settings | {"n_estimators": 4}).fit(X, y)
+    make_paper_model(callbacks=[Checkpoint(path, every=4)], **settings | {"n_estimators": 4}).fit(X, y)
     before = path.read_bytes()
 
     def full(*_):
@@ -205,7 +206,7 @@ def test_a_checkpoint_survives_a_full_disk(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        UntwistClassifier(callbacks=[Checkpoint(path, every=4)], **settings).fit(X[::-1], y[::-1])
+        make_paper_model(callbacks=[Checkpoint(path, every=4)], **settings).fit(X[::-1], y[::-1])
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["run.untwist"]
 
@@ -219,9 +220,9 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
 
 def test_a_checkpoint_needs_given_settings(tmp_path):
     X, y = make_noisy_rows(300)
-    with pytest.raises(ValueError, match="a checkpoint needs alpha"):
+    with pytest.raises(ValueError, match="a checkpoint is for a PILBoostClassifier"):
         UntwistClassifier(callbacks=[Checkpoint(tmp_path / "run.untwist")]).fit(X, y)
-    assert resumed(model := UntwistClassifier(), tmp_path / "nothing") is model
+    assert resumed(model := PILBoostClassifier(), tmp_path / "nothing") is model
 
 
 @pytest.mark.cluster
@@ -247,19 +248,20 @@ def test_rows_that_a_worker_refuses_are_an_error_for_all(spoil, message):
 def test_lambdas_are_refused_before_anything_starts():
     X, y = make_noisy_rows(200)
     with pytest.raises(ValueError, match="no lambdas"):
-        local.fit(UntwistClassifier(callbacks=[lambda progress: None], **GIVEN), local.shards(2, X, y))
+        local.fit(make_paper_model(callbacks=[lambda progress: None], **GIVEN), local.shards(2, X, y))
     with pytest.raises(ValueError, match="no lambdas"):
         local.fit(PILBoostClassifier(**GIVEN), [lambda: {"X": X, "y": y}])
 
 
 def test_settings_that_no_worker_can_have_are_refused():
     X, y = make_noisy_rows(200)
-    with pytest.raises(ValueError, match='needs engine="xgboost"'):
-        local.fit(UntwistClassifier(engine="compiled"), local.shards(2, X, y))
+    for one in (UntwistClassifier(engine="compiled"), PILBoostClassifier(engine="compiled")):
+        with pytest.raises(ValueError, match='needs engine="xgboost"'):
+            local.fit(one, local.shards(2, X, y))
     with pytest.raises(ValueError, match="exact"):
-        local.fit(UntwistClassifier(**GIVEN), local.shards(2, X, y))
+        local.fit(make_paper_model(tree_method="exact", **GIVEN), local.shards(2, X, y))
     with pytest.raises(ValueError, match="menon"):
-        local.fit(QuickClassifier(alpha="menon"), local.shards(2, X, y))
+        local.fit(PILBoostClassifier(alpha="menon"), local.shards(2, X, y))
 
 
 def test_alone_nobody_is_asked():
@@ -289,7 +291,7 @@ def test_a_script_without_a_main_guard_can_start_workers(tmp_path):
         textwrap.dedent(
             """
             import numpy as np
-            from untwist import Growth, PILBoostClassifier, UntwistClassifier
+            from untwist import PILBoostClassifier
             from untwist.distributed import local
             X = np.arange(600.0).reshape(-1, 2) % 37
             y = (X[:, 0] > 18).astype(int)

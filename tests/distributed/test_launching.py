@@ -52,6 +52,7 @@ def test_a_worker_that_never_ends_does_not_hold_up_the_error_of_another(monkeypa
 
 def test_threads_are_limited_unless_they_are_a_setting():
     assert limit_threads(UntwistClassifier(), 3).n_jobs == 3
+    assert limit_threads(PILBoostClassifier(), 3).n_jobs == 3
     assert limit_threads(UntwistClassifier(n_jobs=2), 3).n_jobs == 2
 
 

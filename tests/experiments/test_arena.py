@@ -18,7 +18,7 @@ from experiments.arena.rows import ArenaJob, ArenaRow
 from experiments.arena.standings import DRAWS, Standings, bound_mean, critical_difference, make_tables
 from experiments.halves import DESIGN, JUDGING, OF_THE_PAPER, find_half
 from experiments.robust_focal_loss import RobustFocalLoss
-from untwist import PILBoostClassifier, progress
+from untwist import UntwistClassifier, progress
 from untwist.commands import main as cli
 
 # Programs around the library: `make test-slow` runs their tests.
@@ -176,7 +176,7 @@ def test_ours_is_told_which_column_is_the_source():
     other = part.X_test.assign(source=part.X_test["source"].to_numpy()[::-1])
     np.testing.assert_array_equal(model.predict_proba(part.X_test), model.predict_proba(other))
     assert np.mean(model.predict(part.X_test) == part.y_test) > 0.7
-    assert isinstance(METHODS["untwist"].fit(part.X.drop(columns="source"), part.y, 0), PILBoostClassifier)
+    assert isinstance(METHODS["untwist"].fit(part.X.drop(columns="source"), part.y, 0), UntwistClassifier)
 
 
 def test_real_noise_comes_from_the_table():

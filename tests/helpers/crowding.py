@@ -1,4 +1,4 @@
-"""Work for many threads and processes at once; ``python tests/helpers/crowding.py`` counts the threads it takes."""
+"""Work for many threads and processes at once; ``python -m helpers.crowding`` in tests/ counts the threads it takes."""
 
 import json
 import threading

@@ -59,10 +59,20 @@ class QuickClassifier(UntwistClassifier):
         self.max_depth = max_depth
         self.boosted_only = boosted_only
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **told: Any) -> QuickClassifier:
-        """Fit with what is left to choose."""
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        source: Any = None,
+        item: Any = None,
+        reviewed: Any = None,
+        groups: Any = None,
+    ) -> QuickClassifier:
+        """Fit with what is left to choose. Metadata routing of scikit-learn reads the names of these arguments."""
         with patch("untwist.classifier.resolve_recipe", resolve_quickly):
-            super().fit(X, y, sample_weight, **told)
+            super().fit(X, y, sample_weight, source=source, item=item, reviewed=reviewed, groups=groups)
         return self
 
 

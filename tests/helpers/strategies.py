@@ -131,7 +131,7 @@ any_settings = st.one_of(
     given_settings,
     st.fixed_dictionaries(
         {"n_estimators": st.integers(1, 12), "random_state": st.integers(0, 3), "n_jobs": st.just(1)},
-        optional={"alpha": st.sampled_from(ALPHAS), "link": st.just("exact"), "noise": st.none()},
+        optional={"alpha": st.sampled_from([1.0, 2.0]), "boosted_only": st.just(True), "noise": st.none()},
     ),
 )
 

@@ -22,7 +22,7 @@ def assert_same_model(one, other):
         np.testing.assert_array_equal(a.losses, b.losses)
         assert a.start == b.start
     np.testing.assert_array_equal(one.classes_, other.classes_)
-    assert repr(one.link_) == repr(other.link_)
+    assert repr(one.model_.link) == repr(other.model_.link)
     assert str(one.noise_) == str(other.noise_)
     # This is a sum of weights, which workers add up in another order.
     np.testing.assert_allclose(one.model_.n_effective_rows, other.model_.n_effective_rows, rtol=1e-14)

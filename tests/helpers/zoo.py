@@ -9,7 +9,7 @@ import pandas as pd
 
 from helpers.quick import make_classifier
 from helpers.shared_models import make_shared_model
-from untwist import training_data
+from untwist import training_table
 from untwist.data.label_coding import MANY_CATEGORIES
 from untwist.data.tables import KNOWN_CATEGORIES
 from untwist.noise import NoiseModel
@@ -109,7 +109,7 @@ def fit_model(name):
         # Cities are coded by their labels in some models, and split by sets in the others.
         is_coded = any(word in name for word in ("automatic", "class weights", "four classes"))
         most_sets = MANY_CATEGORIES if is_coded else KNOWN_CATEGORIES
-        with patch.object(training_data, "MANY_CATEGORIES", most_sets):
+        with patch.object(training_table, "MANY_CATEGORIES", most_sets):
             settings = {key: value for key, value in MODELS[name].items() if key != "noise"}
             model = make_classifier(**settings, n_jobs=1, random_state=0).fit(X, y)
     if "noise" in MODELS[name]:  # Which the recipe alone is told, of few of these links.

@@ -13,13 +13,14 @@ from untwist.data.sources import LabelSources
 from untwist.data.workers import Workers, solo
 from untwist.noise import out_of_fold as noise_of_folds
 from untwist.noise.dependence import find_rows_per_case
+from untwist.noise.model import NoiseModel
 from untwist.noise.out_of_fold import (
     count_rows_per_case,
     estimate_noise_of,
     estimate_noise_of_reviewed,
     estimate_noise_of_sources,
 )
-from untwist.noise.rates import estimate_noise
+from untwist.noise.rates import estimate_rates
 from untwist.noise.transitions import estimate_transitions
 
 
@@ -32,7 +33,7 @@ def test_all_parts_of_rows_that_are_judged_tell_the_noise(n_classes):
     halves = make_unseen(posterior, labels, weight, by_fold=(rows, weight[rows] / 2, posterior[rows]))
     for one, told, part in ((unseen, np.flatnonzero(judged), weight[judged]), (halves, rows, weight[rows] / 2)):
         if n_classes == 2:
-            expected = estimate_noise(posterior[told, 1], labels[told], sample_weight=part)
+            expected = estimate_rates(posterior[told, 1], labels[told], sample_weight=part)
         else:
             expected = estimate_transitions(posterior[told], labels[told], part)
         np.testing.assert_array_equal(estimate_noise_of(one).matrix, expected.matrix)
@@ -40,15 +41,14 @@ def test_all_parts_of_rows_that_are_judged_tell_the_noise(n_classes):
 
 def test_known_noise_and_rows_of_a_group_are_told(monkeypatch):
     asked = []
-    monkeypatch.setattr(noise_of_folds, "estimate_noise", lambda *given, **told: asked.append((given, told)))
-    monkeypatch.setattr(noise_of_folds, "estimate_transitions", lambda *given, **told: asked.append((given, told)))
+    monkeypatch.setattr(NoiseModel, "estimate", lambda *given, **told: asked.append((given, told)))
     two, labels, weight, _ = draw_rows(2)
     three, *_ = draw_rows(3)
     groups = read_groups(np.arange(60) // 4, 60)
     estimate_noise_of(make_unseen(two, labels, weight, groups=groups), (0.1, 0.2))
     estimate_noise_of(make_unseen(three, labels, weight, groups=groups), np.eye(3))
-    assert asked[0][1]["rates"] == (0.1, 0.2)
-    np.testing.assert_array_equal(asked[1][1]["matrix"], np.eye(3))
+    assert asked[0][1]["known"] == (0.1, 0.2)
+    np.testing.assert_array_equal(asked[1][1]["known"], np.eye(3))
     for (_, told), posterior in zip(asked, (two, three), strict=True):
         expected = find_rows_per_case(posterior, labels, weight, np.arange(60) // 4)
         assert told["rows_per_case"] == pytest.approx(expected)
@@ -87,7 +87,8 @@ def test_workers_add_their_rows_and_the_order_does_not_matter(n_classes):
 
 def note(unseen, known, workers):
     """Take the place of an estimate: what it was asked for."""
-    return SimpleNamespace(weight=unseen.parts.weight, known=known, workers=workers)
+    weight = unseen.parts.weight
+    return SimpleNamespace(weight=weight, known=known, workers=workers, learn=lambda *found: (weight, *found))
 
 
 def test_noise_is_learned_from_a_review_as_far_as_that_is_known(monkeypatch):
@@ -96,7 +97,6 @@ def test_noise_is_learned_from_a_review_as_far_as_that_is_known(monkeypatch):
     is_reviewed = np.array([True, False, False, True, False, True])
     after = np.array([1, 1, 0, 0, 1, 0], dtype=np.uint32)
     monkeypatch.setattr(noise_of_folds, "estimate_noise_of", note)
-    monkeypatch.setattr(noise_of_folds, "learn_from_review", lambda *given: given)
 
     def learn(weight, reviewed=is_reviewed, knows_given=False, **more):
         review = ReviewedRows(reviewed, labels.astype(np.uint32), after, knows_given=knows_given)
@@ -112,8 +112,8 @@ def test_noise_is_learned_from_a_review_as_far_as_that_is_known(monkeypatch):
     assert learn(absent).weight.tolist() == [0.0, 2.0, 0.0, 0.0, 1.0, 0.0]
     parts = np.array([0, 1, 1, 4]), np.full(4, 0.5), posterior[[0, 1, 1, 4]]
     assert learn(weight, by_fold=parts).weight.tolist() == [0.0, 0.5, 0.5, 0.5]
-    noise, seen, before, decided = learn(weight, knows_given=True)
-    assert noise.weight.tolist() == weight.tolist()  # All rows count, with the labels from before.
+    counted, seen, before, decided = learn(weight, knows_given=True)
+    assert counted.tolist() == weight.tolist()  # All rows count, with the labels from before.
     np.testing.assert_array_equal(seen, posterior[[0, 5]])
     assert (before.tolist(), decided.tolist()) == (labels[[0, 5]].tolist(), [1, 0])
     assert before.dtype == decided.dtype == np.intp

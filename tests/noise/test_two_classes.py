@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 from scipy.special import expit, logit
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 from helpers.engines import get_forest, make_booster, make_dataset
-from helpers.learners import Plain, make_paper_model
+from helpers.learners import make_paper_model
 from helpers.quick import QuickClassifier, make_classifier
+from untwist import PILBoostClassifier
 from untwist.boosting.engines.engine import TreeGrowth
 from untwist.boosting.runs import Progress
 from untwist.data.folds import split_into_folds
-from untwist.links import CanonicalLink, ClippedLink
-from untwist.losses import AlphaLoss, SquareLoss
+from untwist.links import ClippedLink
+from untwist.losses import AlphaLoss
 from untwist.noise import MenonEstimate, menon
 from untwist.noise.rates import estimate_rates
 from untwist.noise.two_classes import TwoClassNoise
@@ -30,17 +32,24 @@ def make_automatic(**settings):
     return make_classifier(**{"random_state": 0, **settings})
 
 
-MODES = [make_automatic, make_paper_model]
-
-
 # ---- thresholds ----
 
 
-@pytest.mark.parametrize("build", MODES)
-@pytest.mark.parametrize("settings", [{}, {"noise": None}, {"noise": (0.0, 0.4)}, {"alpha": -2.0}], ids=str)
-def test_predict_is_a_positive_decision_and_the_more_probable_class(build, settings):
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_automatic(),
+        make_automatic(noise=None),
+        make_automatic(noise=(0.0, 0.4)),
+        make_paper_model(),
+        make_paper_model(alpha=-2.0),
+        make_paper_model(alpha="menon"),
+    ],
+    ids=repr,
+)
+def test_predict_is_a_positive_decision_and_the_more_probable_class(model):
     X, y, _ = draw_sample()
-    model = build(**settings).fit(X, np.array(["ham", "spam"])[y])
+    model = clone(model).fit(X, np.array(["ham", "spam"])[y])
     decision, proba = model.decision_function(X), model.predict_proba(X)
     np.testing.assert_array_equal(model.predict(X), np.where(decision > 0, "spam", "ham"))
     clear = np.abs(proba[:, 1] - 0.5) > 1e-5
@@ -49,15 +58,15 @@ def test_predict_is_a_positive_decision_and_the_more_probable_class(build, setti
     assert (np.diff(proba[order, 1]) >= 0).all()
     assert 0 < proba.min() < proba.max() < 1
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
-    *_, last = model.staged_predict_proba(X)
-    np.testing.assert_allclose(last, proba, atol=1e-9)
+    if isinstance(model, PILBoostClassifier):
+        *_, last = model.staged_predict_proba(X)
+        np.testing.assert_allclose(last, proba, atol=1e-9)
 
 
-@pytest.mark.parametrize("build", MODES)
 @pytest.mark.parametrize("rates", [(0.1, 0.3), (0.0, 0.4), (0.3, 0.0), (0.2, 0.2)])
-def test_known_rates_move_the_threshold_of_the_twisted_posterior(build, rates):
+def test_known_rates_move_the_threshold_of_the_twisted_posterior(rates):
     X, y, _ = draw_sample()
-    model = build(noise=rates).fit(X, y)
+    model = make_automatic(noise=rates).fit(X, y)
     twisted, threshold = model.predict_proba_twisted(X)[:, 1], (1 + rates[0] - rates[1]) / 2
     posterior = expit(model.noise_.scale * logit(twisted) + model.noise_.offset)
     clear = np.abs(posterior - threshold) > 1e-4
@@ -67,19 +76,14 @@ def test_known_rates_move_the_threshold_of_the_twisted_posterior(build, rates):
     assert isinstance(model.noise_, TwoClassNoise)
     assert (model.noise_.rate_neg, model.noise_.rate_pos) == rates
     np.testing.assert_allclose(model.predict_proba(X), model.noise_.clean(model.predict_proba_twisted(X)), atol=2e-3)
-    # Without folds there is nothing to calibrate by.
-    assert build is make_automatic or (model.noise_.scale, model.noise_.offset) == (1.0, 0.0)
 
 
-@pytest.mark.parametrize("build", MODES)
-def test_without_rates_the_threshold_stays_at_one_half(build):
+def test_without_rates_the_threshold_stays_at_one_half():
     X, y, _ = draw_sample()
-    model = build(noise=None).fit(X, y)
-    posterior = model.predict_proba_twisted(X)[:, 1]
-    np.testing.assert_array_equal(model.predict(X), (posterior > 0.5).astype(int))
-    assert model.noise_ is None
-    assert make_paper_model().fit(X, y).noise_ is None  # "auto" untwists only where alpha is left open
-    assert make_automatic(alpha=2.0).fit(X, y).noise_ is None
+    for model in (make_automatic(noise=None).fit(X, y), make_paper_model().fit(X, y)):
+        posterior = model.predict_proba_twisted(X)[:, 1]
+        np.testing.assert_array_equal(model.predict(X), (posterior > 0.5).astype(int))
+        assert model.noise_ is None
 
 
 def test_estimated_rates_are_those_of_the_posteriors_of_rows_not_seen():
@@ -97,32 +101,30 @@ def test_untwisting_by_known_rates_helps_against_one_sided_noise():
     assert informed.score(X, truth) > ignorant.score(X, truth) + 0.03
 
 
-@pytest.mark.parametrize("build", MODES)
 @pytest.mark.parametrize(
     ("rates", "message"),
     [
-        ((0.5, 0.5), "noise_rates must sum to less than 1"),
-        ((0.1,), 'noise_rates must be "auto", None, two numbers'),
-        ((0.1, 1.5), 'noise_rates must be "auto", None, two numbers'),
-        ("menon", 'noise_rates must be "auto", None, two numbers'),
-        (0.2, 'noise_rates must be "auto", None, two numbers'),
+        ((0.5, 0.5), "noise must be two rates that sum to less than 1"),
+        ((0.1,), 'noise must be "auto", None, two rates'),
+        ((0.1, 1.5), 'noise must be "auto", None, two rates'),
+        ("menon", 'noise must be "auto", None, two rates'),
+        (0.2, 'noise must be "auto", None, two rates'),
     ],
 )
-def test_bad_rates_are_named(build, rates, message):
+def test_bad_rates_are_named(rates, message):
     X, y, _ = draw_sample(50)
     with pytest.raises(ValueError, match=message):
-        build(noise=rates).fit(X, y)
+        make_automatic(noise=rates).fit(X, y)
 
 
-@pytest.mark.parametrize("build", MODES)
-def test_several_classes_take_a_matrix_of_their_size(build):
+def test_several_classes_take_a_matrix_of_their_size():
     X, y = load_iris(return_X_y=True)
     for rates in ((0.1, 0.1), np.eye(2), np.eye(4)):
-        with pytest.raises(ValueError, match="noise_rates must be a matrix of 3 rows and columns for 3 classes"):
-            build(noise=rates).fit(X, y)
-    assert build(noise=None).fit(X, y).noise_ is None
+        with pytest.raises(ValueError, match="noise must be a matrix of 3 rows and columns for 3 classes"):
+            make_automatic(noise=rates).fit(X, y)
+    assert make_automatic(noise=None).fit(X, y).noise_ is None
     matrix = np.array([[0.7, 0.3, 0.0], [0.0, 1.0, 0.0], [0.05, 0.05, 0.9]])
-    model = build(noise=matrix.tolist()).fit(X, y)
+    model = make_automatic(noise=matrix.tolist()).fit(X, y)
     np.testing.assert_allclose(model.noise_.matrix, matrix)
     assert model.noise_.found
     np.testing.assert_array_equal(model.predict(X), model.predict_proba(X).argmax(axis=1))
@@ -130,8 +132,8 @@ def test_several_classes_take_a_matrix_of_their_size(build):
 
 def test_a_matrix_of_two_classes_is_a_pair_of_rates():
     X, y, _ = draw_sample()
-    by_matrix = make_paper_model(noise=[[0.9, 0.1], [0.3, 0.7]]).fit(X, y)
-    by_rates = make_paper_model(noise=(0.1, 0.3)).fit(X, y)
+    by_matrix = make_automatic(noise=[[0.9, 0.1], [0.3, 0.7]]).fit(X, y)
+    by_rates = make_automatic(noise=(0.1, 0.3)).fit(X, y)
     np.testing.assert_allclose(by_matrix.predict_proba(X), by_rates.predict_proba(X), rtol=1e-12)
     np.testing.assert_allclose(by_matrix.noise_.rate_pos, 0.3)
 
@@ -139,12 +141,12 @@ def test_a_matrix_of_two_classes_is_a_pair_of_rates():
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        (np.ones((2, 3)) / 3, "noise_rates must be square"),
+        (np.ones((2, 3)) / 3, "noise must be square"),
         (
             [[0.5, 0.6, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
-            "the rows of noise_rates must sum to 1, got 1.1 for row 0",
+            "the rows of noise must sum to 1, got 1.1 for row 0",
         ),
-        ([[1.2, -0.2, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], "noise_rates must hold shares from 0 to 1"),
+        ([[1.2, -0.2, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], "noise must hold shares from 0 to 1"),
         ([[0.4, 0.6, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], "must bear its own label more often than any other"),
     ],
 )
@@ -160,7 +162,7 @@ def test_probabilities_of_separable_data_stay_inside(rates):
     for model in (
         make_automatic().fit(X, y),
         make_automatic(noise=rates).fit(X, y),
-        make_paper_model(noise=rates).fit(X, y),
+        make_paper_model().fit(X, y),
     ):
         for proba in (model.predict_proba([[-9.0], [9.0]]), model.predict_proba_twisted([[-9.0], [9.0]])):
             assert 1 / 402 - 1e-9 <= proba.min() < proba.max() <= 401 / 402 + 1e-9
@@ -170,54 +172,49 @@ def test_probabilities_of_separable_data_stay_inside(rates):
 # ---- menon ----
 
 
-@pytest.mark.parametrize("build", MODES)
-def test_alpha_menon_is_the_estimate_of_the_paper(build):
+def test_alpha_menon_is_the_estimate_of_the_paper():
     X, y, _ = draw_sample()
-    model = build(alpha="menon", random_state=0).fit(X, y)
+    model = make_paper_model(alpha="menon", random_state=0).fit(X, y)
     expected = menon(X, y, random_state=model.model_.seed)
     assert isinstance(model.noise_, MenonEstimate)
     assert (model.noise_, model.alpha_) == (expected, expected.alpha)
     assert model.link_.loss.alpha == expected.alpha
     np.testing.assert_array_equal(
-        model.decision_function(X), build(alpha=expected.alpha, random_state=0).fit(X, y).decision_function(X)
+        model.decision_function(X),
+        make_paper_model(alpha=expected.alpha, random_state=0).fit(X, y).decision_function(X),
     )
     with pytest.raises(ValueError, match='alpha="menon" is for two classes'):
-        build(alpha="menon").fit(*load_iris(return_X_y=True))
+        make_paper_model(alpha="menon").fit(*load_iris(return_X_y=True))
 
 
 def test_alpha_menon_leaves_out_rows_of_weight_0_and_takes_gaps():
     X, y, _ = draw_sample()
     X[::7, 1] = np.nan
     weight = (np.arange(500) % 5 > 0).astype(float)
-    model = make_automatic(alpha="menon").fit(X, y, sample_weight=weight)
+    model = make_paper_model(alpha="menon", random_state=0).fit(X, y, sample_weight=weight)
     assert model.noise_ == menon(X[weight > 0], y[weight > 0], random_state=model.model_.seed)
 
 
 # ---- rows not seen ----
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_posteriors_out_of_fold_are_by_models_that_have_not_seen_the_row(classes):
+def test_posteriors_out_of_fold_are_by_models_that_have_not_seen_the_row():
     X, y, _ = draw_sample(300)
-    y = y + (X[:, 3] > 0.8) if classes == 3 else y
-    # With the exact link each class is boosted against the rest.
-    model = make_automatic(boosted_only=True, link="clipped" if classes == 2 else "exact").fit(X, y)
+    model = make_automatic(boosted_only=True).fit(X, y)
     best, data = model.choice_.best, make_dataset(X, y)
     held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(300), 5, model.model_.seed)
-    link = (ClippedLink if classes == 2 else CanonicalLink)(AlphaLoss(best.alpha))
+    link = ClippedLink(AlphaLoss(best.alpha))
     growth = TreeGrowth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model.model_.seed)
-    columns = []
-    for label in [1] if classes == 2 else range(3):
-        scores = np.empty(300)
-        for fold in held:
-            start = float(link.link(np.average(y == label, weights=1 - fold)))
-            task = {"by_edge": False, "positive_class": label, "weight": 1 - fold, "start": np.full(300, start)}
-            engine = make_booster(data, link, 0.1, growth, **task)
-            engine.boost(best.n_rounds)
-            scores[fold > 0] = start + get_forest(engine).scores(X[fold > 0])
-        columns.append(link.inverse(scores).clip(1 / 302, 301 / 302))
-    expected = np.column_stack([1 - columns[0], *columns] if classes == 2 else columns)
-    np.testing.assert_allclose(model.oof_proba_, expected / expected.sum(axis=1, keepdims=True), atol=1e-6)
+    scores = np.empty(300)
+    for fold in held:
+        start = float(link.link(np.average(y, weights=1 - fold)))
+        engine = make_booster(
+            data, link, 0.1, growth, by_edge=False, positive_class=1, weight=1 - fold, start=np.full(300, start)
+        )
+        engine.boost(best.n_rounds)
+        scores[fold > 0] = start + get_forest(engine).scores(X[fold > 0])
+    positive = link.inverse(scores).clip(1 / 302, 301 / 302)
+    np.testing.assert_allclose(model.oof_proba_, np.column_stack([1 - positive, positive]), atol=1e-6)
 
 
 def test_a_label_that_is_memorised_is_still_doubted_out_of_fold():
@@ -271,53 +268,17 @@ def test_callbacks_follow_the_search_and_a_true_answer_ends_it_with_a_model():
         make_automatic(callbacks=[3]).fit(X, y)
 
 
-def test_early_stopping_makes_a_given_number_of_rounds_the_most():
+def test_rounds_are_found_by_folds():
     X, y, _ = draw_sample()
-    capped = make_automatic(early_stopping=True, n_estimators=12).fit(X, y)
-    assert max(one.n_rounds for one in capped.choice_.tried) <= 12
-    wide = make_automatic(early_stopping=True, n_estimators=1000).fit(X, y)
-    assert wide.choice_.best.n_rounds < 300
+    rounds = [one.n_rounds for one in make_automatic().fit(X, y).choice_.tried]
+    assert len(set(rounds)) > 1
+    assert 1 <= min(rounds) <= max(rounds) < 300
     assert {one.n_rounds for one in make_automatic(n_estimators=12).fit(X, y).choice_.tried} == {12}
 
 
-def test_early_stopping_changes_nothing_where_the_rounds_are_left_open():
-    X, y, _ = draw_sample()
-    stopped = make_automatic(early_stopping=True).fit(X, y)
-    assert hasattr(stopped, "oof_proba_")
-    np.testing.assert_array_equal(stopped.decision_function(X), make_automatic().fit(X, y).decision_function(X))
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"engine": "reference"}, {"loss": SquareLoss()}, {"estimator": Plain()}],
-    ids=["reference", "loss", "estimator"],
-)
-def test_where_nothing_can_be_chosen_auto_stands_for_plain_values(settings):
-    X, y, _ = draw_sample(200)
-    model, plain = make_automatic(**settings).fit(X, y), make_paper_model(random_state=0, **settings).fit(X, y)
-    np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
-    assert model.noise_ is None
-    assert model.n_iter_ <= 100
-    assert not hasattr(model, "choice_")
-    if "loss" not in settings:
-        assert model.alpha_ == 2.0
-        np.testing.assert_array_equal(model.predict(X), (model.decision_function(X) > 0).astype(int))
-
-
-def test_a_warm_start_needs_everything_given():
+def test_a_warm_start_goes_on_to_the_rounds_asked_for():
     X, y, _ = draw_sample(50)
-    for left_open in ({}, {"alpha": 2.0, "n_estimators": 5}, {"alpha": 2.0, "max_depth": 2}):
-        with pytest.raises(ValueError, match="warm_start needs alpha, n_estimators and max_depth to be given"):
-            make_automatic(warm_start=True, **left_open).fit(X, y)
     assert make_paper_model(warm_start=True, n_estimators=5).fit(X, y).set_params(n_estimators=9).fit(X, y).n_iter_ == 9
-
-
-def test_another_fit_forgets_what_was_chosen():
-    X, y, _ = draw_sample(200)
-    model = make_automatic().fit(X, y).set_params(alpha=2.0, n_estimators=3, max_depth=2).fit(X, y)
-    assert not hasattr(model, "oof_proba_")
-    assert not hasattr(model, "choice_")
-    assert (model.noise_, model.alpha_) == (None, 2.0)
 
 
 def test_class_weights_do_not_pass_for_noise():
@@ -336,12 +297,6 @@ def test_rates_of_an_earlier_fit_to_several_classes_are_forgotten():
     X, y, _ = draw_sample()
     model = make_automatic().fit(X, y + (X[:, 2] > 0.5))
     assert model.set_params(noise=(0.1, 0.1)).fit(X, y).noise_.rate_neg == 0.1
-
-
-def test_rates_and_a_negative_alpha_exclude_each_other():
-    X, y, _ = draw_sample()
-    with pytest.raises(ValueError, match="noise_rates must not be given with a negative alpha"):
-        make_automatic(alpha=-2.0, noise=(0.1, 0.1)).fit(X, y)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -15,7 +15,7 @@ _, noisy, _ = __import__("untwist.twisters").twisters.ClassNoise(0.3).twist(X, y
 model = untwist.PILBoostClassifier(alpha=4.0, n_estimators=100, max_depth=1, random_state=0).fit(X, noisy)
 accuracy = model.score(X, y)
 assert accuracy > 0.9, accuracy
-default = untwist.PILBoostClassifier(random_state=0).fit(X, noisy)
+default = untwist.UntwistClassifier(random_state=0).fit(X, noisy)
 assert default.score(X, y) > 0.85, default.score(X, y)
 audit = __import__("untwist.audit").audit.audit_labels(X, noisy, default)
 first = audit.suspects(budget=50)

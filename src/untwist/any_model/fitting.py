@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from untwist.any_model.model import ClonesModel, PassedRows
+from untwist.any_model.model import ClonesModel, PassedRows, settle_rows
 from untwist.any_model.rows import JudgedRows, read_rows
 from untwist.arguments import Array
 from untwist.automatic.sources import differ_much, weigh_by_reliability
 from untwist.crossing import ClonesByFold, cross_fit_clones
 from untwist.data.labels import weigh_classes
-from untwist.data.tables import allow_taking_rows
 from untwist.fit_arguments import SourceColumns
 from untwist.noise.calibration import find_calibration
 from untwist.noise.model import NoiseModel
@@ -60,9 +59,7 @@ def fit_any_model(
     -------
     ClonesModel
     """
-    X = allow_taking_rows(X)
-    if not (isinstance(X, (list, tuple)) or hasattr(X, "__getitem__")):
-        X = np.asarray(X)  # It is an array in all but the taking of rows.
+    X = settle_rows(X)
     rows = read_rows(X, y, sample_weight, columns, settings.seed, settings.cv, reviewed)
     settings.check_classes(len(rows.classes))
     assert rows.folds is not None  # There are rows.

@@ -13,10 +13,17 @@ from sklearn.utils.validation import validate_data
 from untwist.arguments import Array
 from untwist.crossing import ClonesByFold
 from untwist.data.encoding import TableEncoder
+from untwist.data.tables import allow_taking_rows
 from untwist.label_model import LabelModel
 from untwist.noise.calibration import Calibration
 
-__all__ = ["ClonesModel", "PassedRows"]
+__all__ = ["ClonesModel", "PassedRows", "settle_rows"]
+
+
+def settle_rows(X: Any) -> Any:
+    """Return rows of which some can be taken: as they are, or an array where they are one in all but that."""
+    X = allow_taking_rows(X)
+    return X if isinstance(X, (list, tuple)) or hasattr(X, "__getitem__") else np.asarray(X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +40,7 @@ class PassedRows:
 
     def encode(self, X: Any, estimator: Any) -> Any:
         """Return rows as they are, if they have the columns of the training table."""
+        X = settle_rows(X)
         if self.by_index is None:
             return X
         n_dimensions = X.ndim if hasattr(X, "ndim") else np.ndim(X)

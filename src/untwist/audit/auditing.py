@@ -102,7 +102,7 @@ def audit_labels(
     _check_arguments(X, y, model, pred_probs, cv)
     columns = SourceColumns(source, item, groups)
     if pred_probs is not None:
-        X = allow_taking_rows(X)
+        X = allow_taking_rows(X)  # The audit keeps this table, which its encoder has read.
         judges = read_judges(pred_probs, X, y, sample_weight, columns, reviewed, n_jobs, random_state)
     elif model is None or judges_by_own_folds(model):
         told = {"cv": cv, "n_jobs": n_jobs, "random_state": random_state}

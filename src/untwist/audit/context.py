@@ -135,7 +135,7 @@ class AuditContext:
     order: NDArray[np.intp] | None = None
 
     def can_tell(self, noise: NoiseModel) -> bool:
-        """Tell whether the share of wrong labels can be told: not where rows have near twins in other folds.
+        """Tell whether the share of wrong labels can be told: not where rows have near-duplicates in other folds.
 
         Parameters
         ----------

@@ -299,8 +299,11 @@ def look_for_sources(audit: LabelAudit, model: UntwistClassifier) -> list[Hidden
     context, fitted = audit.context, model.model_
     assert fitted.out_of_fold is not None  # A model that can be audited has chosen by folds.
     # What a column would explain as a source is measured row by row, in folds that are made anew.
-    own_folds = fitted.out_of_fold.context.own_folds
-    told = {"source": context.source, "groups": context.groups, "folds of your own": own_folds}
+    told = {
+        "source": context.source,
+        "groups": context.groups,
+        "folds of your own": fitted.out_of_fold.context.own_folds,
+    }
     if named := [name for name, value in told.items() if value is not None]:
         raise ValueError(
             f"a column that looks like a source is looked for where rows stand alone, and these came with {named[0]}: "

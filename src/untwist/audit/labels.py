@@ -198,7 +198,7 @@ class LabelAudit:
         """Return how many of some labels are wrong at least and at most, whatever the shape of the noise.
 
         Noise that rises where rows are hard to tell apart looks exactly like hard rows, so that it is never excluded:
-        where no noise was found, this range is all that can be said. Where rows have near twins in other folds it
+        where no noise was found, this range is all that can be said. Where rows have near-duplicates in other folds it
         spans everything, unless rates of noise were given: wrong labels that models have seen look right.
 
         Parameters
@@ -235,7 +235,7 @@ class LabelAudit:
 
         Where another class is likelier by the posterior, that class may be the truth of all such rows, and every label
         against it wrong. Of the other labels those may be wrong that the posterior leaves to other classes. Where rows
-        have near twins in other folds, any label may be wrong, as models may have remembered it.
+        have near-duplicates in other folds, any label may be wrong, as models may have remembered it.
         """
         of_label = self.posterior[np.arange(len(self.given)), self.label_indices]
         is_contradicted = of_label < self.posterior.max(axis=1)
@@ -407,7 +407,7 @@ class LabelAudit:
         A part is a category, a missing value, or a quarter of a column of numbers; the clearest comes first. Rows that
         are modestly harder than others, or of some class more often, make no slice; much harder ones can look the same
         as wrong labels. So where no noise was found, the share of a slice may be as low as 0. No slices are named where
-        rows have near twins in other folds: a slice has not as many rows as it seems, and models know them.
+        rows have near-duplicates in other folds: a slice has not as many rows as it seems, and models know them.
 
         Parameters
         ----------
@@ -444,7 +444,7 @@ class LabelAudit:
         -------
         list of HiddenSource
             The clearest first; none where no column clearly looks like one, where the table is too large to look, and
-            where rows have near twins in other folds. `untwist.report.report` takes the first one, to show it.
+            where rows have near-duplicates in other folds. `untwist.report.report` takes the first one, to show it.
         """
         return look_for_sources(self, require_model(self, "a column that looks like a source is tried"))
 

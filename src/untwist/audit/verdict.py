@@ -44,9 +44,9 @@ class State(Enum):
     GIVEN = "given"
     #: Noise was found, and its share is known.
     FOUND = "found"
-    #: Noise was found, and its share cannot be told, as rows have near twins in other folds.
+    #: Noise was found, and its share cannot be told, as rows have near-duplicates in other folds.
     SOME = "some"
-    #: No noise was found, and none can be where rows have near twins in other folds.
+    #: No noise was found, and none can be where rows have near-duplicates in other folds.
     UNKNOWN = "unknown"
     #: No noise was found, by posteriors that look as if they had seen the labels.
     SEEN = "seen"
@@ -120,8 +120,8 @@ class Verdict:
     is_found : bool
         Whether noise was found.
     tells_how_many : bool
-        Whether the share of wrong labels can be told: not where rows have near twins in other folds, unless the rates
-        of noise were given. The share of an audit is then a lower limit at best.
+        Whether the share of wrong labels can be told: not where rows have near-duplicates in other folds, unless the
+        rates of noise were given. The share of an audit is then a lower limit at best.
     share : Interval
         The share of wrong labels, with its 95 % interval.
     share_by_class : tuple of Interval
@@ -131,8 +131,8 @@ class Verdict:
         labels are never excluded: see `find_unseen_share`. Where a column looks like a source, neither is what would be
         wrong if it is one. Labels that a review found wrong come on top.
     most_wrong : int or None
-        How many of all labels may be wrong at most; None where noise was found, where rows have near twins in other
-        folds, and where weights are not all 1.
+        How many of all labels may be wrong at most; None where noise was found, where rows have near-duplicates in
+        other folds, and where weights are not all 1.
     noise : str
         How noisy the labels are; where no noise was found, what is not excluded.
     headline : str

@@ -176,7 +176,7 @@ def fit(
             # Somebody has asked for labels as they are.
             warnings.filterwarnings("ignore", "labels .* differ by case")
             # What commands print says so.
-            warnings.filterwarnings("ignore", ".* have near twins in other folds")
+            warnings.filterwarnings("ignore", ".* have near-duplicates in other folds")
             # So do the notes on how the table was read.
             warnings.filterwarnings("ignore", ".* nothing but the shares of the classes can be learned")
             told = {"source": table.source, "item": table.item, "groups": table.groups}

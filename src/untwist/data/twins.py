@@ -13,8 +13,8 @@ the columns of a few values, as rows agree in several such columns by chance. In
 the other columns, so that looking again finds nothing among them either.
 
 Groups that were given are believed as far as they say something: a row whose group is named and has no other row is not
-asked for its twins. The twins of a row whose group has several rows count only where such rows are about as near as
-those of its own group, as in a table where some names are missing; what lies farther away is another thing nearby.
+asked for its near-duplicates. Those of a row whose group has several rows count only where they are about as near as
+rows of its own group, as in a table where some names are missing; what lies farther away is another thing nearby.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
 NOTHING_KNOWN = "how many are wrong cannot be told, as the models have all but seen the rows that they judge"
 
 #: Why no share of wrong labels is told where noise was found among labels that the models may have remembered.
-HOW_MANY_UNKNOWN = "how many cannot be told, as rows have near twins in other folds"
+HOW_MANY_UNKNOWN = "how many cannot be told, as rows have near-duplicates in other folds"
 
 #: What is said of such labels.
 SOME_WRONG = f"at least some are wrong; {HOW_MANY_UNKNOWN}"
@@ -83,20 +83,21 @@ RARE = 1e-4
 #: A group of more than this share of the rows of a class is taken for the class itself, which may lie by itself.
 MOST_SHARE_OF_CLASS = 1.0 / 3.0
 
-#: Near twins are reported only if at least this share of the rows has one in another fold.
+#: Near-duplicates are reported only if at least this share of the rows has one in another fold.
 LEAST_SHARE = 0.25
 
-#: Near twins are reported only if they spare the models errors on at least this share of all rows.
+#: Near-duplicates are reported only if they spare the models errors on at least this share of all rows.
 LEAST_HIDDEN = 0.04
 
-#: Near twins are reported only if their labels differ at most this many times as often as those of the rows beyond.
+#: Near-duplicates are reported only if their labels differ this many times as often as those of the rows beyond, at
+#: most.
 MOST_RELATIVE_DISAGREEMENT = 0.5
 
 #: Rows whose groups have several rows have twins elsewhere only if, in the mean over these rows, such a twin is nearer
 #: than a row of the same group in at least this share of their pairs. It is a half where both are about the same thing.
 LEAST_NEARER = 0.25
 
-#: A column may name the groups if at least this share of near twins agrees in it.
+#: A column may name the groups if at least this share of near-duplicates agrees in it.
 LEAST_AGREEMENT_OF_TWINS = 0.98
 
 #: A column may name the groups if less than this share of the rows beyond agrees in it.
@@ -118,7 +119,7 @@ COLUMNS_PER_LEFT_OUT = 8
 #: Fewer columns than this are never left, nor fewer than half of those that are not coarse.
 LEAST_COLUMNS = 2
 
-#: Near twins are looked for only among at least this many different rows.
+#: Near-duplicates are looked for only among at least this many different rows.
 LEAST_ROWS = 100
 
 
@@ -129,11 +130,11 @@ class Twins:
     Parameters
     ----------
     share : float
-        The share of the rows that have near twins in other folds.
+        The share of the rows that have near-duplicates in other folds.
     disagreement, disagreement_beyond : float
-        How often near twins bear another label than a row, and how often those do that are just beyond them.
+        How often near-duplicates bear another label than a row, and how often those do that are just beyond them.
     pairs, pairs_beyond : arrays of int of shape (n_pairs, 2)
-        Some rows, each with a near twin, and with a row beyond its twins.
+        Some rows, each with a near-duplicate, and with a row beyond its near-duplicates.
     column : object or None
         The name, or number, of a column that looks like the name of what rows are about, if there is one.
     has_groups : bool
@@ -170,8 +171,9 @@ class Twins:
         which = "" if self.column is None else f" ({self.column!r} looks like their name)"
         grouped = "the groups that were given do not keep them together: " if self.has_groups else ""
         return (
-            f"{self.share:.0%} of the rows have near twins in other folds, {labels}: models that have seen a twin know "
-            "the label of a row, right or wrong, so that errors look fewer than they are and wrong labels look right; "
+            f"{self.share:.0%} of the rows have near-duplicates in other folds, {labels}: models that have seen a "
+            "near-duplicate know the label of a row, right or wrong, so that errors look fewer than they are and wrong "
+            "labels look right; "
             f"{grouped}if these rows are about the same things, such as a patient, say which by {option}{which}"
         )
 
@@ -186,7 +188,7 @@ class Twins:
         Returns
         -------
         object or None
-            None where near twins differ in every column, or others agree too.
+            None where near-duplicates differ in every column, or others agree too.
         """
         best, found = MOST_AGREEMENT_BEYOND, None
         for name, values in columns:
@@ -208,7 +210,7 @@ def draw_rows(
     n_columns: int,
     hash_exactly: Callable[[NDArray[np.intp]], NDArray[np.uint64]],
 ) -> NDArray[np.intp]:
-    """Draw the rows that near twins are looked for among, by their contents.
+    """Draw the rows that near-duplicates are looked for among, by their contents.
 
     Parameters
     ----------
@@ -373,7 +375,7 @@ class _Sample:
         return {column: float(squares.mean()) for column, squares in self.table.measure_by_column(*pairs).items()}
 
     def find_twins(self) -> Twins | None:
-        """Look for near twins."""
+        """Look for near-duplicates."""
         if self.neighbours is None:
             return None
         asked, near, distance = self.neighbours
@@ -432,7 +434,7 @@ class _Neighbours(NamedTuple):
 
 
 def _find_twins_by_fewer_columns(sample: _Sample) -> Twins | None:
-    """Look for near twins without the columns that keep neighbours apart most, more and more of them."""
+    """Look for near-duplicates without the columns that keep neighbours apart most, more and more of them."""
     apart = sample.measure_columns()
     # Rows that agree in a few categories or small whole numbers do so by chance, and would look like twins once other
     # columns are left out: the first columns to be left out are all those of categories and of few values.

@@ -112,7 +112,9 @@ def _write_certainty(findings: Findings) -> str:
         return "The noise rates were given, not estimated, so that there are no intervals."
     judge = "No row was judged by a model that had seen it."
     if audit.context.twins is not None:
-        judge = "No row was judged by a model that had seen it, but many by models that had seen a near twin of it."
+        judge = (
+            "No row was judged by a model that had seen it, but many by models that had seen a near-duplicate of it."
+        )
     if findings.training is None:
         judge = (
             f"The labels were judged by {for_page(audit.judge.name, 80)}; probabilities were calibrated to them first."
