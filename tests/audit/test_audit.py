@@ -345,7 +345,9 @@ def test_effects_of_several_classes_are_told_from_the_predicted_one(three):
 @pytest.mark.parametrize("name", ["shopped", "three"])
 def test_similar_rows_are_those_that_share_most_leaves(name, request):
     audit, _ = request.getfixturevalue(name)
-    leaves = audit.model.apply(audit.table.X).reshape(len(audit.given), -1)
+    fitted = audit.model.model_
+    encoded = fitted.encoder.schema.put_numbers(audit.table.numbers)
+    leaves = fitted.leaves(encoded).reshape(len(audit.given), -1)
     for row in [0, *audit.ranking[:2]]:
         shared = [int(sum(leaves[i] == leaves[row])) for i in range(len(leaves))]
         others = sorted((i for i in range(len(leaves)) if i != row), key=lambda i: (-shared[i], i))[:20]

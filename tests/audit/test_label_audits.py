@@ -18,6 +18,7 @@ from untwist.audit.judging import find_unseen_share
 from untwist.audit.labels import value_review
 from untwist.audit.slices import FALSE_DISCOVERY_RATE, collect_judged_rows
 from untwist.data.encoding import TableEncoder
+from untwist.out_of_fold import RowContext
 from untwist.twists import alpha_star
 
 TWINS = SimpleNamespace(share=0.5, describe=lambda for_command: "twins")
@@ -289,7 +290,7 @@ def test_slices_are_asked_for_once_unless_others_are_wanted(monkeypatch):
 def test_a_hidden_source_is_sought_in_tables_of_so_many_cells(monkeypatch):
     sought = []
     monkeypatch.setattr(hidden_sources, "find_hidden_sources", lambda *given: sought.append(given) or ["found"])
-    fitted = SimpleNamespace(encoder=SimpleNamespace(n_features=4), out_of_fold=SimpleNamespace(own_folds=None))
+    fitted = SimpleNamespace(encoder=SimpleNamespace(n_features=4), out_of_fold=SimpleNamespace(context=RowContext()))
     model = SimpleNamespace(model_=fitted)
     audit = make_audit(X=np.zeros((60, 4)), encoder=TableEncoder(4), model=model)
     monkeypatch.setattr(hidden_sources, "MOST_CELLS", 60 * 4)
