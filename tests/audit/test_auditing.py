@@ -1,5 +1,6 @@
 """How an audit comes about: what is refused, what judges say of labels, and what rows, sources and items are called."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -88,6 +89,23 @@ def test_reviewed_rows_are_settled(rows):
     assert audit.given.tolist() == y.tolist()
     assert audit.context.before_review is None
     assert sorted(audit.ranking) == [row for row in range(90) if row not in (2, 5)]
+
+
+def test_a_fit_is_told_what_the_audit_is_told_and_shows_progress_where_asked(rows, monkeypatch):
+    X, y = rows
+    fits, shown = [], []
+    monkeypatch.setattr(auditing, "SourceColumns", lambda *given: given)
+    monkeypatch.setattr(auditing, "fit_own_model", lambda *given, **told: fits.append((given, told)) or "fitted")
+    monkeypatch.setattr(auditing, "ask_fitted_model", lambda *given: given)
+    monkeypatch.setattr(auditing, "_judge", lambda *given: given)
+    monkeypatch.setattr(auditing, "show_progress", lambda on: shown.append(on) or nullcontext())
+    audit_labels(X, y)
+    assert fits[0] == ((None, X, y, None, (None, None, None), None, 0), {"cv": None, "n_jobs": None, "random_state": 0})
+    told = {"source": "s", "item": "i", "groups": "g"}
+    found = audit_labels(X, y, cv=3, n_jobs=2, random_state=5, verbose=1, sample_weight="w", reviewed="r", **told)
+    assert fits[1] == ((None, X, y, "w", ("s", "i", "g"), "r", 1), {"cv": 3, "n_jobs": 2, "random_state": 5})
+    assert found == (("fitted", X, y, ("s", "i", "g")), X, y, "i")
+    assert shown == [False, True]
 
 
 # ---- by any models ----
