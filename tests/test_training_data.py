@@ -307,7 +307,7 @@ def test_sources_go_with_settings_that_estimate_noise_on_one_machine():
 
 def check_review(has_review=True, workers=solo, source=None, untwists_posteriors=True):
     settings = SimpleNamespace(untwists_posteriors=untwists_posteriors)
-    training_data._check_review_allowed(has_review, settings, SourceColumns(source), workers)
+    training_data.check_review_allowed(has_review, settings, SourceColumns(source), workers)
 
 
 def test_reviewed_rows_go_with_settings_that_estimate_noise_on_one_machine():

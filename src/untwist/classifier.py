@@ -105,9 +105,11 @@ class UntwistClassifier(ModelPredictions):
         Each is called after every tenth round of each candidate with an `untwist.boosting.runs.Progress`; a true answer
         ends the search: the best candidate so far is finished, without further calls.
     n_jobs : int or None, default None
-        Threads; None or -1 for as many as the process may use, -2 for one less. The model does not depend on it.
+        Threads; None or -1 for as many as the process may use, -2 for one less. The model does not depend on it. Around
+        an estimator it is how many clones are fitted at a time, each in a process; None is one.
     random_state : int, RandomState, Generator or None, default None
-        What random choices follow from. A generator of NumPy gives one number to every fit.
+        What random choices follow from. A generator of NumPy gives one number to every fit. Around an estimator these
+        are the folds; the estimator has its own.
     verbose : int, default 0
         Report every candidate to standard error, and show how far the fit is, with an estimate of what is left: a line
         in a terminal, a bar in a notebook.
@@ -296,7 +298,8 @@ class UntwistClassifier(ModelPredictions):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if self.estimator is not None:
+        # Tags must not raise; `fit` will.
+        if hasattr(self.estimator, "__sklearn_tags__") and not isinstance(self.estimator, type):
             tags.input_tags = get_tags(self.estimator).input_tags
         return tags
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -120,6 +121,8 @@ class ClonesByFold:
         array of shape (n_rows, n_classes)
         """
         clones = self.clones if self.whole is None else (self.whole,)
+        if isinstance(self.estimator, FrozenEstimator):
+            clones = clones[:1]  # All are the same.
         found = Parallel(n_jobs, prefer="threads")(delayed(one.posterior)(X) for one in clones)
         return np.asarray(sum(found) / len(clones))
 
@@ -140,6 +143,8 @@ class ClonesByFold:
         if self.X is None:
             raise ValueError("the rows were dropped, so that nothing can be fitted to them again: fit anew")
         before = self.out_of_fold
+        if isinstance(self.estimator, FrozenEstimator):
+            return self  # It is not fitted, whatever the labels are.
         if not takes_sample_weight(self.estimator) and not np.array_equal(weight, before.weight):
             warnings.warn(
                 f"{name_estimator(self.estimator)} takes no sample_weight: labels that were changed are, but all weigh "
@@ -365,7 +370,9 @@ def _fit(estimator: Any, X: Any, targets: NDArray[Any], weight: Array) -> Any:
         return fresh.fit(X, targets)
     if not takes_sample_weight(fresh):
         raise ValueError(f"sample_weight must be None with a model that takes none, got {estimator!r:.100}")
-    return fresh.fit(X, targets, **{f"{_find_last_step(fresh)[0]}sample_weight": weight})
+    # Where metadata are routed, a pipeline passes weights on to the steps that ask for them.
+    step = "" if get_config()["enable_metadata_routing"] else _find_last_step(fresh)[0]
+    return fresh.fit(X, targets, **{f"{step}sample_weight": weight})
 
 
 def _copy(estimator: Any) -> Any:

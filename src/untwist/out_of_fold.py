@@ -30,7 +30,7 @@ class RowContext:
     Parameters
     ----------
     fingerprint : int or None
-        Tells the table and its labels from others; None where not every row has been judged, or rows are no table.
+        Tells the table and its labels from others; None where not every row has been judged.
     groups : RowGroups or None
         Which rows belong together, where that is known.
     sources : LabelSources or None

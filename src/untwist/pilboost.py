@@ -218,8 +218,9 @@ class PILBoostClassifier(ModelPredictions):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, as everywhere in scikit-learn; ``growth__l2=1`` sets one of `growth`."""
-        if self.growth is None and any(name.startswith("growth__") for name in params) and "growth" not in params:
-            self.growth = Growth()
+        says_some = any(name.startswith("growth__") for name in params)
+        if says_some and params.get("growth", self.growth) is None:
+            params = {**params, "growth": Growth()}
         super().set_params(**params)
         return self
 

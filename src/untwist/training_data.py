@@ -47,7 +47,7 @@ from untwist.sums import add_up
 from untwist.theory.links import Link
 from untwist.training_table import TrainingTable
 
-__all__ = ["TrainingData"]
+__all__ = ["TrainingData", "check_review_allowed"]
 
 #: So many rows are hashed at once, so that what it takes of memory is bounded.
 ROWS_PER_HASHING = 65_536
@@ -169,7 +169,7 @@ class TrainingData:
         workers = find_workers() if settings.engine.joins_workers else solo
         sources = SourceColumns() if sources is None else sources
         sources.check_allowed(settings, workers)
-        _check_review_allowed(has_review, settings, sources, workers)
+        check_review_allowed(has_review, settings, sources, workers)
         seed = workers.broadcast_first(settings.seed)
         table = TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
         if previous is None and not are_rows_known():
@@ -483,7 +483,7 @@ class TrainingData:
     def estimate_menon(self) -> MenonEstimate:
         """Return the paper's estimate of the noise, and with it alpha."""
         if isinstance(self.rows.X, Encoded):
-            raise ValueError('alpha="menon" needs the table in memory, got Batches: give a number, or leave "auto"')
+            raise ValueError('alpha="menon" needs the table in memory, got Batches: give a number')
         rows = np.flatnonzero(self.rows.weight)
         table = self.rows.X[rows].toarray() if sparse.issparse(self.rows.X) else self.rows.X[rows]
         weight = self.rows.weight[rows]
@@ -501,7 +501,7 @@ class TrainingData:
         return tables.compute_fingerprint(self.table, self.rows.labels)
 
 
-def _check_review_allowed(has_review: bool, settings: Settings, sources: SourceColumns, workers: Workers) -> None:
+def check_review_allowed(has_review: bool, settings: Settings, sources: SourceColumns, workers: Workers) -> None:
     """Raise an error where rows are reviewed and nothing can be told of the others."""
     if any(workers.gather(has_review)) and workers.size > 1:
         raise ValueError(NO_REVIEW_FOR_WORKERS)

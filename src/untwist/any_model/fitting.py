@@ -1,9 +1,9 @@
 """The fit of any classifier to labels some of which are wrong: clones by folds, the noise they show, and what follows.
 
-Nothing is asked of the classifier but `fit` and `predict_proba`. Its clones judge rows that they have not seen; once
-their posteriors are brought to what the labels say of them, these show how noisy labels are. Where a person has looked
-at rows, or where sources differ much, the clones are fitted once more in the same folds: to labels as they should be,
-each weighing what it is worth.
+Nothing is asked of the classifier but `fit`, `predict_proba` and `get_params`. Its clones judge rows that they have not
+seen; once their posteriors are brought to what the labels say of them, these show how noisy labels are. Where a person
+has looked at rows, or where sources differ much, the clones are fitted once more in the same folds: to labels as they
+should be, each weighing what it is worth.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from untwist.arguments import Array
 from untwist.automatic.sources import differ_much, weigh_by_reliability
 from untwist.crossing import ClonesByFold, cross_fit_clones
 from untwist.data.labels import weigh_classes
+from untwist.data.workers import solo
 from untwist.fit_arguments import SourceColumns
 from untwist.noise.calibration import find_calibration
 from untwist.noise.model import NoiseModel
@@ -29,6 +30,7 @@ from untwist.sums import add_up, add_up_by_group
 from untwist.theory.links import LogitLink
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
+from untwist.training_data import check_review_allowed
 
 __all__ = ["fit_any_model", "make_model"]
 
@@ -60,9 +62,12 @@ def fit_any_model(
     ClonesModel
     """
     X = settle_rows(X)
-    rows = read_rows(X, y, sample_weight, columns, settings.seed, settings.cv, reviewed)
+    columns.check_allowed(settings, solo)
+    check_review_allowed(reviewed is not None, settings, columns, solo)
+    rows = read_rows(X, y, sample_weight, columns, None, settings.cv, reviewed, settings.seed)
     settings.check_classes(len(rows.classes))
     assert rows.folds is not None  # There are rows.
+    class_weights = _weigh_classes(settings, rows)
     clones = cross_fit_clones(
         estimator,
         X,
@@ -73,10 +78,6 @@ def fit_any_model(
         context=rows.context,
         n_jobs=settings.n_jobs,
     )
-    class_weights = np.ones(len(rows.classes))
-    if settings.class_weight is not None:
-        mass = add_up_by_group(rows.weight, rows.labels, len(rows.classes))
-        class_weights = weigh_classes(settings.class_weight, rows.classes, mass)
     model = judge(make_model(clones, rows, class_weights), settings)
     unseen = model.out_of_fold
     assert unseen is not None
@@ -91,6 +92,23 @@ def fit_any_model(
         reliability = weigh_by_reliability(model.sources, context.sources)
         model = fit_again(model, settings, rows.labels, rows.weight * reliability, reliability)
     return replace(model, clones=model.clones.drop_rows(), has_twins=context.twins is not None)
+
+
+def _weigh_classes(settings: Settings, rows: JudgedRows) -> Array:
+    """Return what multiplies the probabilities of each class; two classes at least must have rows."""
+    mass = add_up_by_group(rows.weight, rows.labels, len(rows.classes))
+    if np.count_nonzero(mass) < 2:
+        raise ValueError("y must have two classes among the rows with positive sample_weight")
+    if settings.class_weight is None:
+        return np.ones(len(rows.classes))
+    weights = weigh_classes(settings.class_weight, rows.classes, mass)
+    absent = rows.classes[(weights == 0) & (mass > 0)].tolist()
+    if absent:
+        raise ValueError(
+            f"class_weight must be above 0 with an estimator, whose probabilities it multiplies, got 0 for "
+            f"{absent[0]!r}: leave out the rows of this class"
+        )
+    return weights
 
 
 def make_model(clones: ClonesByFold, rows: JudgedRows, class_weights: Array) -> ClonesModel:

@@ -8,10 +8,11 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from untwist.arguments import Array
 from untwist.crossing import ClonesByFold
+from untwist.data.batches import Batches
 from untwist.data.encoding import TableEncoder
 from untwist.data.tables import allow_taking_rows
 from untwist.label_model import LabelModel
@@ -22,6 +23,9 @@ __all__ = ["ClonesModel", "PassedRows", "settle_rows"]
 
 def settle_rows(X: Any) -> Any:
     """Return rows of which some can be taken: as they are, or an array where they are one in all but that."""
+    if X is None or isinstance(X, Batches):
+        what = "None" if X is None else "Batches: read them into a data frame"
+        raise ValueError(f"X must be rows in memory with an estimator of your own, got {what}")
     X = allow_taking_rows(X)
     return X if isinstance(X, (list, tuple)) or hasattr(X, "__getitem__") else np.asarray(X)
 
@@ -49,7 +53,9 @@ class PassedRows:
                 f"Expected 2D array, got {n_dimensions}D array instead. Reshape your data: X.reshape(1, -1) if it is "
                 "one row, X.reshape(-1, 1) if it is one column"
             )
-        validate_data(estimator, X, reset=False, skip_check_array=True)
+        columns = self.by_index.stand_in_for(estimator)
+        _check_feature_names(columns, X, reset=False)
+        _check_n_features(columns, X, reset=False)
         return X
 
     @property

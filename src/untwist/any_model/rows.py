@@ -25,14 +25,14 @@ from untwist.data.groups import (
 from untwist.data.labels import find_classes, refuse_missing, scale_weights, settle_objects
 from untwist.data.reviews import Review, ReviewedRows, read_review
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
-from untwist.data.tables import bring_to_host, refuse_other_objects
+from untwist.data.tables import bring_to_host, compute_fingerprint, refuse_other_objects
 from untwist.data.targets import are_rows_known, refuse_regression_target
 from untwist.fit_arguments import SourceColumns
 from untwist.out_of_fold import RowContext
 from untwist.settings import RECIPE_DEFAULTS, resolve_recipe
 from untwist.training_data import TrainingData
 
-__all__ = ["JudgedRows", "read_rows"]
+__all__ = ["JudgedRows", "hash_contents", "read_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +72,7 @@ def read_rows(
     random_state: Any,
     cv: Any = None,
     reviewed: Any = None,
+    seed: int | None = None,
 ) -> JudgedRows:
     """Read the rows as `UntwistClassifier.fit` would, and where they are no table, as far as there are any.
 
@@ -90,6 +91,9 @@ def read_rows(
     reviewed : object
         What a person found, as `UntwistClassifier.fit` takes it; all rows must be judged then.
 
+    seed : int or None
+        What the folds follow from where that is drawn already; `random_state` then plays no part.
+
     Returns
     -------
     JudgedRows
@@ -104,7 +108,7 @@ def read_rows(
     y = y if review is None else review.given
     X = bring_to_host(X)
     if X is not None and _count_dimensions(X) == 2:
-        settings = resolve_recipe({**RECIPE_DEFAULTS, "cv": cv, "random_state": random_state})
+        settings = resolve_recipe({**RECIPE_DEFAULTS, "cv": cv, "random_state": random_state}, seed=seed)
         has_review = review is not None
         data = TrainingData.collect(settings, X, y, sample_weight, sources=sources, has_review=has_review, boosts=False)
         context = RowContext(
@@ -122,14 +126,14 @@ def read_rows(
     classes, numbers = find_classes(given)
     if not are_rows_known():
         refuse_regression_target(y, classes, len(given))
-    contents = _hash_contents(X, len(given))
+    contents = hash_contents(X, len(given))
     weight = _check_sample_weight(bring_to_host(sample_weight), contents, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("sample_weight must be positive for some of the rows")
     weight = scale_weights(weight)
     groups = None if sources.groups is None else read_groups(sources.groups, len(given))
     votes = _read_sources(sources, contents, numbers, weight, groups)
-    settings = resolve_recipe({**RECIPE_DEFAULTS, "cv": cv, "random_state": random_state})
+    settings = resolve_recipe({**RECIPE_DEFAULTS, "cv": cv, "random_state": random_state}, seed=seed)
     folds = own_folds = None
     if X is None:
         pass  # There are no rows to fit anything to.
@@ -149,7 +153,13 @@ def read_rows(
     else:
         folds = split_into_folds(contents, numbers, weight, settings.cv, settings.seed)
     labels = numbers.astype(np.intp)
-    context = RowContext(groups=groups, sources=votes, reviewed=_encode_review(review, classes), own_folds=own_folds)
+    context = RowContext(
+        fingerprint=None if X is None else compute_fingerprint(contents[:, None], numbers),
+        groups=groups,
+        sources=votes,
+        reviewed=_encode_review(review, classes),
+        own_folds=own_folds,
+    )
     return JudgedRows(classes, labels, weight, folds, None, context)
 
 
@@ -163,7 +173,7 @@ def _count_dimensions(X: Any) -> int:
     return len(X.shape) if hasattr(X, "shape") else np.asarray(X, dtype=object).ndim
 
 
-def _hash_contents(X: Any, n_rows: int) -> NDArray[np.uint64]:
+def hash_contents(X: Any, n_rows: int) -> NDArray[np.uint64]:
     """Return a hash of what each row holds; without rows each differs from all others."""
     if X is None:
         return mix_bits(np.arange(n_rows, dtype=np.uint64))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from untwist.any_model.model import ClonesModel
-from untwist.any_model.rows import JudgedRows, read_rows
+from untwist.any_model.rows import JudgedRows, hash_contents, read_rows
 from untwist.arguments import Array
 from untwist.audit.posteriors import read_posteriors
 from untwist.audit.seen_labels import compare_with_quick_model, find_sign_of_seen_labels
@@ -25,7 +25,7 @@ from untwist.data.encoding import TableEncoder
 from untwist.data.groups import read_groups
 from untwist.data.labels import encode_labels
 from untwist.data.sources import read_names
-from untwist.data.tables import compute_fingerprint
+from untwist.data.tables import bring_to_host, compute_fingerprint
 from untwist.data.targets import know_rows
 from untwist.fit_arguments import SourceColumns
 from untwist.noise.calibration import calibrate
@@ -164,8 +164,9 @@ def ask_fitted_model(model: UntwistClassifier, X: Any, y: Any, columns: SourceCo
 
 def _check_rows(model: UntwistClassifier, unseen: OutOfFold, X: Any, y: Any) -> None:
     """Raise a ValueError where the rows are not those of the fit."""
-    rows = model.model_.encoder.by_index.encode(X, model)
     labels = encode_labels("y", y, unseen.classes)
+    by_index = model.model_.encoder.by_index
+    rows = hash_contents(bring_to_host(X), len(labels))[:, None] if by_index is None else by_index.encode(X, model)
     review = unseen.context.reviewed
     if review is not None and len(labels) == len(review.labels):
         labels = review.restore(labels)

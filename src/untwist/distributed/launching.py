@@ -13,9 +13,19 @@ from typing import Any
 from untwist.distributed.shard import fit_shard, make_worker_model
 from untwist.files.checkpoints import Checkpoint, resumed
 from untwist.model import FittedModel
+from untwist.pilboost import PILBoostClassifier
 from untwist.predicting import ModelPredictions
 
-__all__ = ["LOST", "Outcome", "choose_model", "fit_with_restarts", "limit_threads", "try_shard", "wait_for_model"]
+__all__ = [
+    "LOST",
+    "Outcome",
+    "choose_model",
+    "fit_with_restarts",
+    "limit_threads",
+    "refuse_validation_of_the_recipe",
+    "try_shard",
+    "wait_for_model",
+]
 
 #: Seconds between two looks at the workers.
 SECONDS_BETWEEN_LOOKS = 0.1
@@ -49,6 +59,20 @@ class Outcome:
     def of_error(cls, error: BaseException) -> Outcome:
         """Return the outcome of a worker that had an error."""
         return cls(failure=type(error).__name__, message=str(error))
+
+
+def refuse_validation_of_the_recipe(model: ModelPredictions, validation: Any) -> None:
+    """Raise an error where validation rows are given to a classifier that judges by folds.
+
+    Parameters
+    ----------
+    model : UntwistClassifier or PILBoostClassifier
+        The classifier to fit.
+    validation : object or None
+        The validation rows.
+    """
+    if validation is not None and not isinstance(model, PILBoostClassifier):
+        raise ValueError("validation must be None for an UntwistClassifier, which judges by folds of its own")
 
 
 def limit_threads(model: ModelPredictions, n_threads: int) -> ModelPredictions:

@@ -16,6 +16,7 @@ from untwist.distributed.launching import (
     Outcome,
     fit_with_restarts,
     limit_threads,
+    refuse_validation_of_the_recipe,
     try_shard,
     wait_for_model,
 )
@@ -88,6 +89,7 @@ def fit(
     _import_ray()
     check_count("n_workers", n_workers)
     check_count("cpus_per_worker", cpus_per_worker)
+    refuse_validation_of_the_recipe(model, validation)
     columns = TrainingColumns.choose(data.columns() or [], label, features, weight)
     training = _cut(data, columns, n_workers)
     if not training:

@@ -76,6 +76,11 @@ def make_worker_model(model: ModelPredictions) -> ModelPredictions:
         _check_settings(parameters)
         plain = PILBoostClassifier(**{**parameters, "engine": "xgboost"})
     else:
+        if parameters["estimator"] is not None:
+            raise ValueError(
+                f"estimator must be None in a distributed fit, where XGBoost grows the trees, got "
+                f"{parameters['estimator']!r:.100}"
+            )
         plain = UntwistClassifier(**{**parameters, "engine": "xgboost"})
     if hasattr(model, "model_"):
         plain.model_ = model.model_

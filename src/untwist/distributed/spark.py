@@ -16,7 +16,14 @@ from untwist.distributed.columns import (
     find_label_type,
     import_pyarrow,
 )
-from untwist.distributed.launching import Outcome, choose_model, fit_with_restarts, limit_threads, try_shard
+from untwist.distributed.launching import (
+    Outcome,
+    choose_model,
+    fit_with_restarts,
+    limit_threads,
+    refuse_validation_of_the_recipe,
+    try_shard,
+)
 from untwist.distributed.shard import end_tracker, start_tracker
 from untwist.model import FittedModel
 from untwist.optional import import_optional
@@ -87,6 +94,7 @@ def fit(
     """
     functions = _import_spark("pyspark.sql.functions")
     check_count("n_workers", n_workers)
+    refuse_validation_of_the_recipe(model, validation)
     columns = TrainingColumns.choose(data.columns, label, features, weight)
     names = [_quote(name) for name in columns.names]
     rows = data.select(*names).withColumn(IS_HELD_OUT, functions.lit(False))

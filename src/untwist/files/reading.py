@@ -180,7 +180,7 @@ def _read_classifier(about: Any, arrays: ArrayReader) -> ModelPredictions:
     count_threads(settings.get("n_jobs"))  # Predictions would refuse what this refuses.
     classifier: ModelPredictions
     if kind is UntwistClassifier:
-        classifier = UntwistClassifier(**settings)
+        classifier = UntwistClassifier(**{**settings, "estimator": None})
         accepted = choose_recipe_engine(classifier.engine).accepted_tables(None, "hist")
     else:
         classifier = PILBoostClassifier(
