@@ -132,7 +132,7 @@ def test_folds_are_a_number_or_ones_own():
         ({"engine": None}, "engine must be .* got None"),
         (
             {"engine": "reference"},
-            'engine must be "auto", "compiled" or "xgboost" where the recipe chooses, got .reference.',
+            'engine must be "auto" or one of "compiled", "xgboost", which grow forests, got .reference.',
         ),
         ({"device": "cuda"}, 'device=.cuda. needs engine="xgboost", got the compiled engine'),
         ({"device": "tpu", "engine": "xgboost"}, "device must be .*got .tpu."),

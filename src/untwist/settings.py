@@ -417,10 +417,11 @@ def _read_growth(growth: Any) -> dict[str, Any]:
 
 def choose_recipe_engine(name: Any) -> Engine:
     """Return the engine that grows the trees of the recipe; "auto" is the compiled one."""
-    engine = find_engine("compiled" if _is_auto(name) else name)
-    if not engine.grows_forests:
-        raise ValueError(f'engine must be "auto", "compiled" or "xgboost" where the recipe chooses, got {name!r}')
-    return engine
+    growing_forests = [one for one, engine in ENGINES.items() if engine.grows_forests]
+    if not _is_auto(name) and name not in growing_forests:
+        known = ", ".join(f'"{one}"' for one in growing_forests)
+        raise ValueError(f'engine must be "auto" or one of {known}, which grow forests, got {name!r}')
+    return find_engine("compiled" if _is_auto(name) else name)
 
 
 def choose_engine(parameters: Mapping[str, Any]) -> Engine:
