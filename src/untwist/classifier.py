@@ -20,7 +20,7 @@ from untwist.fitting import Fit
 from untwist.model import FittedModel
 from untwist.predicting import ModelPredictions, expose, require
 from untwist.progress import show_progress
-from untwist.settings import RECIPE_DEFAULTS, choose_recipe_engine, resolve_recipe
+from untwist.settings import RECIPE_DEFAULTS, Settings, choose_recipe_engine, resolve_recipe
 from untwist.training_data import TrainingData
 
 __all__ = ["UntwistClassifier"]
@@ -249,7 +249,7 @@ class UntwistClassifier(ModelPredictions):
         -------
         self
         """
-        settings = resolve_recipe(self.get_params(deep=False))
+        settings = self._resolve_settings()
         columns = SourceColumns(source, item, groups)
         if self.estimator is not None:
             self._refuse_settings_of_the_recipe()
@@ -279,6 +279,10 @@ class UntwistClassifier(ModelPredictions):
         if fit.interrupt is not None:
             raise fit.interrupt
         return self
+
+    def _resolve_settings(self) -> Settings:
+        """Return the settings of a fit, also of a subclass whose own constructor takes other parameters."""
+        return resolve_recipe({name: getattr(self, name) for name in RECIPE_DEFAULTS})
 
     def _refuse_settings_of_the_recipe(self) -> None:
         """Raise an error for a setting of the recipe that was given beside an estimator."""

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from helpers.small_fits import assert_same_forests, draw_coloured_rows, draw_sample, make_model
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, UntwistClassifier
 
 
 def test_metadata_routing():
@@ -139,6 +139,14 @@ def test_a_subclass_may_have_a_constructor_of_its_own():
     X = rng.normal(size=(100, 3))
     y = X[:, 0] + rng.normal(size=100) > 0
     assert Shallow(depth=1).fit(X, y).n_iter_ == 4
+
+    class Believing(UntwistClassifier):
+        def __init__(self, n_folds=5):
+            super().__init__(noise=None, cv=n_folds, random_state=0)
+            self.n_folds = n_folds
+
+    plain = UntwistClassifier(noise=None, cv=3, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(Believing(n_folds=3).fit(X, y).oof_proba_, plain.oof_proba_)
 
 
 def test_messages_about_validation_rows_name_the_classifier():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 from helpers.learners import make_paper_model
 from untwist.classifier import UntwistClassifier
@@ -59,21 +58,8 @@ class QuickClassifier(UntwistClassifier):
         self.max_depth = max_depth
         self.boosted_only = boosted_only
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        source: Any = None,
-        item: Any = None,
-        reviewed: Any = None,
-        groups: Any = None,
-    ) -> QuickClassifier:
-        """Fit with what is left to choose. Metadata routing of scikit-learn reads the names of these arguments."""
-        with patch("untwist.classifier.resolve_recipe", resolve_quickly):
-            super().fit(X, y, sample_weight, source=source, item=item, reviewed=reviewed, groups=groups)
-        return self
+    def _resolve_settings(self) -> Settings:
+        return resolve_quickly(self.get_params(deep=False))
 
 
 def resolve_quickly(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settings:
