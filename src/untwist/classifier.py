@@ -36,7 +36,10 @@ OF_THE_RECIPE = (
 )
 
 #: Why `oof_proba_` may be missing.
-NO_OUT_OF_FOLD = "not every training row has been judged by a model that has not seen it: Ctrl-C came before"
+NO_OUT_OF_FOLD = (
+    "not every training row has been judged by a model that has not seen it: Ctrl-C came before, or the model is from "
+    "a file, which keeps no rows"
+)
 
 #: Why `choice_` may be missing.
 NO_CHOICE = "an estimator was given, so that nothing was left to choose"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
@@ -259,6 +259,8 @@ def check_estimator(estimator: Any) -> None:
         raise ValueError(f"model must be a classifier, got a class: give {estimator.__name__}()")
     if not hasattr(estimator, "fit"):
         raise ValueError(f"model must be a classifier of scikit-learn's kind, with fit, got {estimator!r:.100}")
+    if is_regressor(estimator):
+        raise ValueError(f"model must be a classifier, got a regressor, {estimator!r:.100}")
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
             f"model must have predict_proba, got {estimator!r:.100}: wrap it in CalibratedClassifierCV, say, or give "
@@ -347,6 +349,8 @@ def _fit_and_judge(
 def _find_classes_of_frozen(estimator: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
     """Return the class that each column of a classifier which is fitted already speaks of."""
     positions = {name: position for position, name in enumerate(classes.tolist())}
+    if not hasattr(estimator, "classes_"):
+        raise ValueError(f"the frozen model is not fitted yet, got {estimator!r:.100}: fit it first")
     names = np.asarray(estimator.classes_).tolist()
     strange = [name for name in names if name not in positions]
     if strange:

@@ -329,11 +329,11 @@ class PILBoostClassifier(ModelPredictions):
         return model.choose_labels(self._decide(model, X, model.check_rounds(iteration_range)))
 
     def predict_proba(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Array:
-        """Return the clean posterior of every class, kept within [1/(n+2), 1 - 1/(n+2)].
+        """Return the clean posterior of every class, of two kept within [1/(n+2), 1 - 1/(n+2)].
 
         It is the twisted posterior untwisted by alpha. Beyond the clip it is exactly 0 or 1; by the rule of succession
         n rows cannot justify more. n is the number of training rows or their total weight, whichever is larger. More
-        than two classes are scaled to sum to one. `iteration_range` is that of `predict`.
+        than two classes are scaled to sum to one after that. `iteration_range` is that of `predict`.
         """
         model = find_model(self)
         return model.posterior.clean(self._decide(model, X, model.check_rounds(iteration_range)))

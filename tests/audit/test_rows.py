@@ -37,7 +37,10 @@ def test_texts_are_read_with_their_labels_and_weights():
     assert rows.labels.tolist() == (np.arange(40) // 2 % 2).tolist()
     np.testing.assert_allclose(rows.weight / rows.weight[0], (2.0 + np.arange(40) % 2) / 2.0)
     assert rows.encoder is None
-    assert vars(rows.context) == vars(RowContext())
+    assert vars(rows.context) | {"fingerprint": None} == vars(RowContext())
+    other = read_rows([*TEXTS[:-1], "another"], LABELS, None, NOTHING, 0, 4)
+    assert None not in (rows.context.fingerprint, other.context.fingerprint)
+    assert rows.context.fingerprint != other.context.fingerprint
     assert len(rows.folds) == 4
     assert_together(read_rows(TEXTS, LABELS, None, NOTHING, 0, 4), TEXTS)
     first, other = (list_folds(read_rows(TEXTS, LABELS, None, NOTHING, seed, 4)) for seed in (0, 1))

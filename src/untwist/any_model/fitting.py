@@ -8,6 +8,7 @@ should be, each weighing what it is worth.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from untwist.any_model.model import ClonesModel, PassedRows, settle_rows
 from untwist.any_model.rows import JudgedRows, read_rows
 from untwist.arguments import Array
 from untwist.automatic.sources import differ_much, weigh_by_reliability
-from untwist.crossing import ClonesByFold, cross_fit_clones
+from untwist.crossing import ClonesByFold, cross_fit_clones, name_estimator, takes_sample_weight
 from untwist.data.labels import weigh_classes
 from untwist.data.workers import solo
 from untwist.fit_arguments import SourceColumns
@@ -87,10 +88,16 @@ def fit_any_model(
         right = context.reviewed.labels.astype(np.intp)
         worth = np.ones(len(right))
         worth[known] = model.noise.worth(unseen.posterior[known], right[known])
-        model = fit_again(model, settings, right, rows.weight * worth)
+        model = fit_to_reviewed(model, settings, right, rows.weight * worth)
     elif context.sources is not None and model.sources is not None and differ_much(model.sources):
-        reliability = weigh_by_reliability(model.sources, context.sources)
-        model = fit_again(model, settings, rows.labels, rows.weight * reliability, reliability)
+        if takes_sample_weight(estimator):
+            model = fit_by_reliability(model, weigh_by_reliability(model.sources, context.sources))
+        else:
+            warnings.warn(
+                f"{name_estimator(estimator)} takes no sample_weight: labels of bad sources count as much as others",
+                UserWarning,
+                stacklevel=3,
+            )
     return replace(model, clones=model.clones.drop_rows(), has_twins=context.twins is not None)
 
 
@@ -133,7 +140,7 @@ def make_model(clones: ClonesByFold, rows: JudgedRows, class_weights: Array) -> 
     )
 
 
-def judge(model: ClonesModel, settings: Settings, reliability: Array | None = None) -> ClonesModel:
+def judge(model: ClonesModel, settings: Settings) -> ClonesModel:
     """Return a model that knows how noisy the labels are, those of each source too, and undoes it."""
     unseen = model.out_of_fold
     assert unseen is not None
@@ -146,19 +153,39 @@ def judge(model: ClonesModel, settings: Settings, reliability: Array | None = No
         noise = estimate_noise_of(unseen, settings.known_noise)
     if unseen.context.sources is None:
         return replace(model, noise=noise, untwists=noise.is_undone)
-    found = estimate_noise_of_sources(unseen, noise, reliability)
+    found = estimate_noise_of_sources(unseen, noise)
     return replace(model, noise=found.noise, untwists=True, sources=found)
 
 
-def fit_again(
-    model: ClonesModel, settings: Settings, labels: Any, weight: Array, reliability: Array | None = None
-) -> ClonesModel:
-    """Return a model of clones that were fitted to other labels and weights in the same folds.
+def fit_to_reviewed(model: ClonesModel, settings: Settings, labels: Any, weight: Array) -> ClonesModel:
+    """Return a model of clones that were fitted to labels as a review left them, in the same folds.
 
-    What the clones say is compared with the labels as they were given, which weigh what they weighed before.
+    With weights that are what a label is worth, the clones still say what labels will be. So what they say is compared
+    with the labels as they were given, which weigh what they weighed before.
     """
     before = model.clones.out_of_fold
     clones = model.clones.refit(labels, weight)
     clones = replace(clones, out_of_fold=before.judge_anew(clones.out_of_fold))
-    rows = JudgedRows(model.classes, before.labels, before.weight, None, model.encoder.by_index, before.context)
-    return judge(make_model(clones, rows, model.class_weights), settings, reliability)
+    return judge(make_model(clones, _list_rows(model), model.class_weights), settings)
+
+
+def fit_by_reliability(model: ClonesModel, reliability: Array) -> ClonesModel:
+    """Return a model of clones that were fitted to labels weighing what their sources are worth, in the same folds.
+
+    They follow labels as these weighed in the training, and so does the noise. Sources are judged by the weights that
+    labels had before.
+    """
+    before = model.clones.out_of_fold
+    weighed = make_model(
+        model.clones.refit(before.labels, before.weight * reliability), _list_rows(model), model.class_weights
+    )
+    assert weighed.out_of_fold is not None
+    unseen = before.judge_anew(weighed.out_of_fold)
+    found = estimate_noise_of_sources(unseen, estimate_noise_of(weighed.out_of_fold), reliability)
+    return replace(weighed, out_of_fold=unseen, noise=found.noise, untwists=True, sources=found)
+
+
+def _list_rows(model: ClonesModel) -> JudgedRows:
+    """Return the rows of a model with the labels and weights that they were given with."""
+    given = model.clones.out_of_fold
+    return JudgedRows(model.classes, given.labels, given.weight, None, model.encoder.by_index, given.context)
