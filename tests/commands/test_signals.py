@@ -21,7 +21,7 @@ from untwist import load
 from untwist.commands import main as cli
 
 SOON = 8.0  # Seconds of the processor; each of the cases would take a minute and more.
-PROGRAM = Path(__file__).parents[1] / "helpers/interrupting.py"
+TESTS = Path(__file__).parents[1]
 
 
 def start(*arguments, **settings):
@@ -37,7 +37,7 @@ def start(*arguments, **settings):
 @pytest.mark.parametrize("case", interrupting.CASES)
 @pytest.mark.slow
 def test_ctrl_c_ends_work_soon_and_leaves_it_of_use(case):
-    with start(sys.executable, str(PROGRAM), case, "0.02", "0.7") as process:
+    with start(sys.executable, "-m", "helpers.interrupting", case, "0.02", "0.7", cwd=TESTS) as process:
         try:
             out, err = process.communicate(timeout=PATIENCE)
         finally:

@@ -1,4 +1,4 @@
-"""How soon does work hear of Ctrl-C? ``python tests/helpers/interrupting.py CASE MOMENT...`` prints it, as JSON.
+"""How soon does work hear of Ctrl-C? ``python -m helpers.interrupting CASE MOMENT...`` prints it, as JSON.
 
 Each moment is when the signal comes, in seconds after the work began. Told are the seconds of the processor from the
 signal on, which do not depend on what else the machine does. What was at work must be of use afterwards.
