@@ -145,7 +145,7 @@ def _is_of_version(python: str | Path, version: str) -> bool:
 
 def build_wheel(python: str, interface: str) -> Path:
     """Build the wheel for a binary interface."""
-    folder = FOLDER / interface
+    folder = FOLDER / f"wheel-{interface}"
     shutil.rmtree(folder, ignore_errors=True)
     pip = [python, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
     subprocess.run([*pip, "--wheel-dir", str(folder), str(ROOT)], check=True)
