@@ -259,7 +259,8 @@ def check_estimator(estimator: Any) -> None:
         raise ValueError(f"model must be a classifier, got a class: give {estimator.__name__}()")
     if not hasattr(estimator, "fit"):
         raise ValueError(f"model must be a classifier of scikit-learn's kind, with fit, got {estimator!r:.100}")
-    if is_regressor(estimator):
+    # What has no tags is asked for none: scikit-learn would warn of it.
+    if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
         raise ValueError(f"model must be a classifier, got a regressor, {estimator!r:.100}")
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(

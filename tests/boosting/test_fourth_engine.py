@@ -203,5 +203,5 @@ def test_it_refuses_tables_that_it_does_not_take(flipped):
 
 def test_an_unknown_engine_is_refused_with_the_names_of_those_there_are(flipped):
     X, y, *_ = flipped
-    with pytest.raises(ValueError, match=r'"random trees", got .none.'):
+    with pytest.raises(ValueError, match=r'"random trees", which grow forests, got .none.'):
         UntwistClassifier(engine="none").fit(X, y)

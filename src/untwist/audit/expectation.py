@@ -120,7 +120,7 @@ def _solve(information: Array, gradient: Array) -> Array:
     except np.linalg.LinAlgError:
         # The prior is lost to rounding beside weights of 1e14, and any number may be added to all offsets: the shortest
         # step adds none.
-        return np.asarray(np.linalg.lstsq(information, gradient)[0])
+        return np.asarray(np.linalg.lstsq(information, gradient, rcond=None)[0])
 
 
 class CalibratedExpectation(NamedTuple):
