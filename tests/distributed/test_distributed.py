@@ -232,8 +232,6 @@ def test_a_checkpoint_needs_given_settings(tmp_path):
         (lambda part: part | {"y": part["y"][:-1]}, "worker 1 of 2"),
         (lambda part: part | {"X": part["X"][:, :-1]}, "same columns"),
         (lambda part: part | {"X": np.full(part["X"].shape, np.inf)}, "worker 1 of 2"),
-        (lambda part: part | {"source": ["a"] * len(part["y"])}, "source and item must be None in a distributed fit"),
-        (lambda part: part | {"reviewed": [0]}, "reviewed must be None in a distributed fit"),
     ],
 )
 def test_rows_that_a_worker_refuses_are_an_error_for_all(spoil, message):
@@ -242,6 +240,24 @@ def test_rows_that_a_worker_refuses_are_an_error_for_all(spoil, message):
     parts[1] = spoil(parts[1])
     with pytest.raises((ValueError, RuntimeError), match=message):
         local.fit(PILBoostClassifier(**GIVEN), parts)
+    assert not list_workers_left()
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"source": ["a"] * 200}, "source and item must be None in a distributed fit"),
+        ({"reviewed": [0]}, "reviewed must be None in a distributed fit"),
+    ],
+    ids=["source", "reviewed"],
+)
+def test_what_no_worker_can_judge_is_an_error_for_all(told, message):
+    X, y = make_noisy_rows(400)
+    parts = local.shards(2, X, y)
+    parts[1] = parts[1] | told
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        local.fit(UntwistClassifier(engine="xgboost", n_jobs=1, random_state=0), parts)
     assert not list_workers_left()
 
 
