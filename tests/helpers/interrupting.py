@@ -39,7 +39,7 @@ def check_model(model, X):
     except NotFittedError:
         return False
     assert np.isfinite(proba).all()
-    assert model.n_iter_ >= 1
+    assert model.model_.n_rounds >= 1
     return True
 
 
