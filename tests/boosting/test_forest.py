@@ -1,11 +1,12 @@
 """Forests of one output and of several: equal to rows that walk down one by one, joined, cut, scaled and pickled."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from untwist import _core
+from untwist import PILBoostClassifier, _core
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest
 
@@ -228,3 +229,11 @@ def test_the_core_adds_to_what_is_there():
     core: _core.Forest = forest.prepared
     core.add_scores(X, 0, 1, 1, scores)
     np.testing.assert_array_equal(scores, 1.0 + score_naively(forest, X, 0, 1))
+
+
+def test_an_array_without_numbers_may_lie_anywhere():
+    """Unpickled arrays of no numbers do, under Python 3.13 and NumPy 2.1."""
+    X = np.arange(20.0)[:, None]
+    forest = PILBoostClassifier(n_estimators=2).fit(X, X[:, 0] > 9).forest_
+    askew = np.ndarray((0,), forest.codes.dtype, buffer=bytearray(16), offset=1)
+    np.testing.assert_array_equal(replace(forest, codes=askew).scores(X), forest.scores(X))

@@ -77,7 +77,8 @@ class Forest:
             missing_left=self.missing_left,
             value=self.value,
             set=self.set,
-            codes=self.codes,
+            # An array without numbers may lie anywhere after unpickling, and the core wants all of them aligned.
+            codes=self.codes if self.codes.size else np.empty(0, self.codes.dtype),
             features=self.n_features,
         )
 
