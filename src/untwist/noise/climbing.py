@@ -7,14 +7,15 @@ the search for matrices of any shape begins.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logit
 
 from untwist.arguments import Array
-from untwist.noise.families import HIGHEST_RATE, Family, FreeMatrices, KnownMatrix, TiedMatrices, make_even_matrix
+from untwist.noise.families import HIGHEST_RATE, Family, FreeMatrices, KnownMatrix, TiedMatrices
 from untwist.noise.plausibility import FEWEST_CORNER_ROWS, Fit, Plausibility
 
-__all__ = ["climb", "search_matrices"]
+__all__ = ["climb", "find_clean_fit", "search_matrices"]
 
 # ---- corners ----
 
@@ -75,20 +76,35 @@ def climb(
     return fit, parameters
 
 
-def search_matrices(plausibility: Plausibility) -> tuple[Fit, Fit, Fit, list[Fit]]:
-    """Return the best fit without noise, with even noise, with pairs of classes, and fits of any uneven noise."""
+def search_matrices(plausibility: Plausibility, pairs: NDArray[np.bool_], clean: Fit) -> tuple[Fit, Fit, list[Fit]]:
+    """Return the best fits with noise between some pairs of classes.
+
+    Parameters
+    ----------
+    plausibility : Plausibility
+        What a matrix is judged by.
+    pairs : ndarray of bool of shape (n_classes, n_classes)
+        Which classes, a row each, may bear which other labels.
+    clean : Fit
+        The best fit without noise.
+
+    Returns
+    -------
+    even, one_by_one : Fit
+        With the same rate in all classes that may have one: spread evenly over other labels, and with one label each.
+    uneven : list of Fit
+        Of any shape, the best first.
+    """
     n_classes = plausibility.n_classes
-    zeros = np.zeros(n_classes)
-    clean, _ = climb(plausibility, KnownMatrix(np.eye(n_classes)), np.zeros(0), zeros, zeros, FIRST_STEPS)
-    even = _climb_tied(plausibility, make_even_matrix(n_classes, 1.0), clean)
-    free = FreeMatrices(n_classes)
-    corners = _go_towards(_find_corners(plausibility, CORNER_SHARE, TELLING_ROWS), TOWARDS_CORNERS)
+    even = _climb_tied(plausibility, _direct(np.where(pairs, 1.0, 0.0)), clean)
+    free = FreeMatrices(pairs)
+    corners = _go_towards(_find_corners(plausibility, CORNER_SHARE, TELLING_ROWS), pairs, TOWARDS_CORNERS)
     steeper = clean.log_slopes + STEEPER_START
     starts = [climb(plausibility, free, free.start(corners, 0.0), steeper, clean.offsets, FIRST_STEPS)]
-    sharp = _go_towards(_find_corners(plausibility, SHARP_CORNER_SHARE, 0.0), TOWARDS_SHARP_CORNERS)
+    sharp = _go_towards(_find_corners(plausibility, SHARP_CORNER_SHARE, 0.0), pairs, TOWARDS_SHARP_CORNERS)
     if n_classes <= FEW_CLASSES:
         starts.append(climb(plausibility, free, free.start(sharp, 0.0), steeper, clean.offsets, FIRST_STEPS))
-    if even.matrix[0, 0] < 1.0 - START_RATES[0] / 2.0:
+    if even.matrix.diagonal().min() < 1.0 - START_RATES[0] / 2.0:
         between = (even.matrix + corners) / 2.0
         starts.append(
             climb(plausibility, free, free.start(between, even.common), even.log_slopes, even.offsets, FIRST_STEPS)
@@ -97,9 +113,23 @@ def search_matrices(plausibility: Plausibility) -> tuple[Fit, Fit, Fit, list[Fit
     best, parameters = starts[0]
     best, _ = climb(plausibility, free, parameters, best.log_slopes, best.offsets, LAST_STEPS)
     # Each class bears the other label that the corners show most of.
-    targets = (sharp - np.diag(np.diag(sharp))).argmax(axis=1)
-    pairs = _climb_tied(plausibility, np.eye(n_classes)[targets], clean)
-    return clean, even, pairs, [best, *(fit for fit, _ in starts[1:])]
+    towards = np.where(pairs, sharp, 0.0)
+    is_largest = (towards == towards.max(axis=1, keepdims=True)) & (towards > 0.0)
+    first = is_largest & (np.cumsum(is_largest, axis=1) == 1)
+    one_by_one = _climb_tied(plausibility, _direct(np.where(first, 1.0, 0.0)), clean)
+    return even, one_by_one, [best, *(fit for fit, _ in starts[1:])]
+
+
+def find_clean_fit(plausibility: Plausibility) -> Fit:
+    """Return the best fit without noise: slopes and offsets alone."""
+    zeros = np.zeros(plausibility.n_classes)
+    return climb(plausibility, KnownMatrix(np.eye(len(zeros))), np.zeros(0), zeros, zeros, FIRST_STEPS)[0]
+
+
+def _direct(towards: Array) -> Array:
+    """Return where wrong labels of each class go, as shares; those of a class that goes nowhere to itself."""
+    total = towards.sum(axis=1, keepdims=True)
+    return np.where(total > 0.0, towards / np.where(total > 0.0, total, 1.0), np.eye(len(towards)))
 
 
 def _climb_tied(plausibility: Plausibility, directions: Array, clean: Fit) -> Fit:
@@ -145,9 +175,11 @@ def _find_corners(plausibility: Plausibility, part: float, least_rows: float) ->
     return corners
 
 
-def _go_towards(corners: Array, part: float) -> Array:
+def _go_towards(corners: Array, pairs: NDArray[np.bool_], part: float) -> Array:
     """Return a matrix part of the way from no noise to the corners, with a large enough diagonal."""
-    off_diagonal = corners - np.diag(np.diag(corners))
+    off_diagonal = np.where(pairs, corners, 0.0)
+    own = np.diag(corners)
+    off_diagonal /= (off_diagonal.sum(axis=1) + own)[:, None]
     rates = off_diagonal.sum(axis=1)
     kept_rates = np.minimum(part * rates, 1.0 - LEAST_START_DIAGONAL)
     matrix = off_diagonal * (kept_rates / np.maximum(rates, 1e-12))[:, None]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from untwist.arguments import Array
@@ -81,7 +82,7 @@ class KnownMatrix:
 
 
 class TiedMatrices:
-    """Matrices with the same rate in every class, and wrong labels that go the ways of `directions`."""
+    """Matrices with one rate, and wrong labels that go the ways of `directions`; a class that goes to itself has none."""
 
     def __init__(self, directions: Array) -> None:
         self.n_classes = len(directions)
@@ -107,31 +108,32 @@ class TiedMatrices:
 
 
 class FreeMatrices:
-    """Any matrices; those are dear that have many entries off the diagonal unlike a common one.
+    """Any matrices whose entries off the diagonal are 0 but for some pairs of classes.
 
-    The parameters are ln (T[j, k] / T[j, j]) and the logarithm of the common entry.
+    Those are dear that have many entries unlike a common one. The parameters are ln (T[j, k] / T[j, j]) of these pairs
+    and the logarithm of the common entry.
     """
 
-    def __init__(self, n_classes: int) -> None:
-        self.off_diagonal = ~np.eye(n_classes, dtype=np.bool_)
-        n_entries = n_classes * (n_classes - 1)
+    def __init__(self, pairs: NDArray[np.bool_]) -> None:
+        self.pairs = pairs
+        n_entries = int(np.count_nonzero(pairs))
         self.bounds = [(LEAST_LOG_ODDS, LARGEST_LOG_ODDS)] * n_entries + [(LEAST_LOG_ODDS, LARGEST_LOG_COMMON)]
 
     def start(self, matrix: Array, common: float) -> Array:
         """Return the parameters of about this matrix and this common entry."""
         odds = np.maximum(matrix, LEAST_START_ENTRY) / np.diag(matrix)[:, None]
-        return np.append(np.log(odds[self.off_diagonal]), np.log(max(common, LEAST_START_COMMON)))
+        return np.append(np.log(odds[self.pairs]), np.log(max(common, LEAST_START_COMMON)))
 
     def make(self, parameters: Array) -> Array:
         """Return the matrix of the parameters."""
-        odds = np.eye(len(self.off_diagonal))
-        odds[self.off_diagonal] = np.exp(parameters[:-1])
+        odds = np.eye(len(self.pairs))
+        odds[self.pairs] = np.exp(parameters[:-1])
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
     def price(self, parameters: Array, matrix: Array) -> tuple[float, Array, Array]:
         """Return what the matrix costs, and the gradients by the matrix and by the parameters alone."""
         common = np.exp(parameters[-1])
-        distance = np.where(self.off_diagonal, (matrix - common) / ENTRY_SPREAD, 0.0)
+        distance = np.where(self.pairs, (matrix - common) / ENTRY_SPREAD, 0.0)
         by_matrix = 2.0 * ENTRY_PRICE * distance / (1.0 + distance**2) / ENTRY_SPREAD
         by_parameters = np.zeros_like(parameters)
         by_parameters[-1] = -by_matrix.sum() * common
@@ -140,7 +142,7 @@ class FreeMatrices:
     def pull_back(self, _parameters: Array, matrix: Array, by_matrix: Array) -> Array:
         """Return the gradient by the parameters."""
         by_log_odds = matrix * (by_matrix - (by_matrix * matrix).sum(axis=1, keepdims=True))
-        return np.append(by_log_odds[self.off_diagonal], 0.0)
+        return np.append(by_log_odds[self.pairs], 0.0)
 
     def find_common(self, parameters: Array) -> float:
         """Return the entry that classes have in common."""

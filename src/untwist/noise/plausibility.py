@@ -247,7 +247,7 @@ class Plausibility:
         tell apart. The answer is the score statistic of the posterior's log-odds of k against j, among rows that are
         surely of class j and bear one of these labels, for the pair of classes where it is greatest.
         """
-        clean = untwist_by_matrix(self.rows.twisted, fit.matrix, np.exp(fit.log_slopes), fit.offsets, self.least)
+        clean = self.clean(fit)
         worst = 0.0
         for j, k in np.argwhere((fit.matrix > TELLING_ENTRY) & ~np.eye(self.n_classes, dtype=np.bool_)).tolist():
             labels = self.rows.labels
@@ -268,8 +268,28 @@ class Plausibility:
 
     def find_unsure_share(self, fit: Fit) -> float:
         """Return the share of rows that are surely of no class."""
-        clean = untwist_by_matrix(self.rows.twisted, fit.matrix, np.exp(fit.log_slopes), fit.offsets, self.least)
-        return float(self.shares @ (clean.max(axis=1) < SURE))
+        return float(self.shares @ (self.clean(fit).max(axis=1) < SURE))
+
+    def find_overlap(self, fit: Fit) -> Array:
+        """Return how far features leave it open which of two classes a row is of, once the noise of a fit is undone.
+
+        It is the mean product of their clean posteriors, divided by the product of their shares: 0 where the classes
+        are told apart, 1 where features say nothing of them. The floor of posteriors, about as high as one row, does
+        not count.
+        """
+        clean = np.maximum(self.clean(fit) - 2.0 * self.least, 0.0)
+        shares = self.shares @ clean
+        together = (clean * self.shares[:, None]).T @ clean
+        return np.asarray(together / np.maximum(np.outer(shares, shares), LEAST_VARIANCE**2))
+
+    def find_likelihood(self, fit: Fit) -> float:
+        """Return the log-likelihood of the labels under a fit, in nats."""
+        borne = (self.clean(fit) * fit.matrix.T[self.rows.labels]).sum(axis=1)
+        return float(self.rows.weight @ np.log(np.maximum(borne, np.finfo(float).tiny)))
+
+    def clean(self, fit: Fit) -> Array:
+        """Return the clean posterior of the rows under a fit."""
+        return untwist_by_matrix(self.rows.twisted, fit.matrix, np.exp(fit.log_slopes), fit.offsets, self.least)
 
     def find_share(self, noise: SeveralClassesNoise) -> float:
         """Return the share of wrong labels among the rows."""

@@ -31,10 +31,10 @@ CLEAREST_BY_KNOWN_MATRIX = 1e-9
 ROWS_PER_TILE = 64
 # So many cells at a time are untwisted, which keeps what lies between in a fast cache.
 CELLS_PER_BLOCK = 1 << 18
-#: Noise is found where it explains more nats than this beyond its price.
-ENOUGH_EVIDENCE = 0.0
-#: Where there is no noise to be seen, these even rates stand for what is not excluded.
-UNSEEN_RATES = (0.002, 0.01, 0.03)
+#: Noise is found where so many nats speak for it, prices and prior counted in: odds of 39 to 1, as 2.5 % on one side.
+ENOUGH_EVIDENCE = 3.66
+#: Where there is no noise to be seen, this even rate stands for it: one wrong label of 500 is never excluded.
+UNSEEN_RATE = 0.002
 # The confidence of all intervals, on either side.
 TAILS = (0.025, 0.975)
 # So many standard deviations on either side hold 95 % of a normal distribution.
@@ -64,6 +64,9 @@ class SeveralClassesNoise(NoiseModel):
         The share of each true class that bears another label.
     class_intervals : ndarray of shape (n_classes, 2)
         Their intervals.
+    found_pairs : ndarray of bool of shape (n_classes, n_classes)
+        Between which true class, a row each, and which label noise was found. Of other pairs it is undecided whether
+        labels are wrong or rows are hard.
 
     Where no noise was found, the intervals begin at 0 and end where the labels of the surest rows exclude more.
 
@@ -81,6 +84,7 @@ class SeveralClassesNoise(NoiseModel):
         "offsets": "mk",
         "class_shares": "k",
         "class_intervals": "k2",
+        "found_pairs": "kk",
     }
 
     matrices: Array
@@ -89,6 +93,7 @@ class SeveralClassesNoise(NoiseModel):
     least: float
     class_shares: Array
     class_intervals: Array
+    found_pairs: NDArray[np.bool_]
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> SeveralClassesNoise:
@@ -120,6 +125,7 @@ class SeveralClassesNoise(NoiseModel):
             interval=(mean, mean),
             class_shares=wrong,
             class_intervals=np.column_stack([wrong, wrong]),
+            found_pairs=~np.eye(n_classes, dtype=np.bool_),
             uneven_limit=mean,
         )
 
@@ -374,7 +380,7 @@ class SeveralClassesNoise(NoiseModel):
     def _weigh_by_review(self, weights: Array, likelihood: Array) -> SeveralClassesNoise:
         """Return the matrices with other weights; shares move by as much as the matrices do, intervals with them."""
         rate = 1.0 - np.trace(self.matrices, axis1=1, axis2=2) / self.n_classes
-        is_noise = rate > max(UNSEEN_RATES)
+        is_noise = rate > 2.0 * UNSEEN_RATE
         evidence = self.evidence
         if is_noise.any() and not is_noise.all():
             explained = [

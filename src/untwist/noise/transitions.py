@@ -4,26 +4,34 @@ The label of a row follows c T, where c is its clean posterior and T[j, k] the s
 that are surest of class j then all have the same twisted posterior, row j of T: it has corners, and no row lies beyond
 them. `estimate_transitions` looks for the matrix whose corners the out-of-fold posteriors show, by three rules: the
 labels must be likely; clean labels should follow from the features; and most entries of T are equal, be it to zero.
+
+Three things keep it from noise that is not there. A matrix is a better calibration map, too: noise must explain more
+than matrix scaling does, which knows none (`scaling`). Between classes that features do not tell apart once the noise
+is undone, hard rows look like wrong labels: such a pair stays undecided, and others are judged without it. And what is
+left has a prior against it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logsumexp
 
 from untwist.arguments import Array, check_numbers
 from untwist.blas import use_one_blas_thread
-from untwist.noise.climbing import FIRST_STEPS, START_RATES, climb, search_matrices
+from untwist.noise.climbing import FIRST_STEPS, START_RATES, climb, find_clean_fit, search_matrices
 from untwist.noise.families import KnownMatrix, make_even_matrix
 from untwist.noise.model import check_matrix
 from untwist.noise.plausibility import Fit, Plausibility, choose_rows, count_posteriors
 from untwist.noise.rates import has_few_groups
+from untwist.noise.scaling import explain_by_scaling
 from untwist.noise.several_classes import (
     DEVIATIONS,
     ENOUGH_EVIDENCE,
-    UNSEEN_RATES,
+    UNSEEN_RATE,
     SeveralClassesNoise,
     spread_share,
 )
@@ -34,6 +42,13 @@ __all__ = ["estimate_transitions"]
 
 # Among fewer rows per class than this nothing is found: too little speaks against any matrix.
 FEWEST_ROWS_PER_CLASS = 5.0
+# Nats of prior odds against noise. Between 4 and 11 it makes no difference to what is found on the tables of the design.
+PRIOR_AGAINST_NOISE = 4.0
+# A pair of classes is undecided whose overlap, once noise is undone, is over this: 1 is that of features that say
+# nothing. From .4 to .7 clean tables of the design stay clean; at .55 most noise is found.
+MOST_OVERLAP = 0.55
+# Where pairs are undecided, noise between them and hard rows are equally likely, as far as noise has evidence.
+HALF = 0.5
 # Noise must explain so many nats before any of them is evidence, and so many more per class if it is uneven.
 PRICE_OF_NOISE = 0.7
 PRICE_OF_UNEVENNESS = 0.6
@@ -58,8 +73,6 @@ LEAST_UNSURE = 0.05
 # from 1: that of a normal distribution with this standard deviation.
 SCALES = (0.75, 0.9, 1.0, 1.1, 1.25)
 SCALE_SPREAD = 0.12
-# Uneven rates come out too low by this part of the mean rate, on the tables that the constants here were chosen on.
-UNEVEN_BIAS = 0.45
 # No noise keeps at least this weight among the components: data never tell for certain why classes look alike.
 HEDGE = 0.024
 # A component of less weight than this is left out, and all but so many.
@@ -78,8 +91,6 @@ SHARE_SPREAD = 0.14
 SHARE_SPREAD_BY_ROWS = 20.0
 # Intervals hold the shares of every fit that is at most so many nats behind the best one.
 NEARLY_AS_GOOD = 3.0
-# Below this evidence intervals begin at 0. It makes the odds against no noise 39 to 1, as 2.5 % on one side do.
-CERTAIN_EVIDENCE = 3.66
 # The variance of a class's rate is that of a count, plus the squares of this and of this part of the rate.
 RATE_SPREAD = 0.02
 RELATIVE_RATE_SPREAD = 0.15
@@ -91,6 +102,7 @@ def estimate_transitions(
     sample_weight: ArrayLike | None = None,
     *,
     matrix: ArrayLike | None = None,
+    order: ArrayLike | None = None,
     rows_per_case: float = 1.0,
 ) -> SeveralClassesNoise:
     """Estimate which label stands for which class how often, from posteriors of a model that has not seen the rows.
@@ -105,6 +117,9 @@ def estimate_transitions(
         How much each row counts.
     matrix : array_like of shape (n_classes, n_classes), optional
         The transition matrix if it is known; only slopes and offsets are then found.
+    order : array_like of int of shape (n_classes,), optional
+        The place of each class, from 0, where classes have an order: overlap of neighbours is then expected, and noise
+        is looked for between others alone.
     rows_per_case : float, default 1
         How many rows count as one: rows of a group may err together (`untwist.noise.dependence`).
 
@@ -134,7 +149,17 @@ def estimate_transitions(
         if matrix is not None:
             return _take_known_matrix(plausibility, check_matrix(matrix))
         is_grouped = has_few_groups(count_posteriors(twisted), float(weight.sum()) / rows_per_case)
-        return _combine(plausibility, *search_matrices(plausibility), is_grouped=is_grouped)
+        return _combine(plausibility, _find_apart(twisted.shape[1], order), is_grouped=is_grouped)
+
+
+def _find_apart(n_classes: int, order: ArrayLike | None) -> NDArray[np.bool_]:
+    """Return between which classes noise is looked for: all pairs, but for neighbours in an order."""
+    if order is None:
+        return ~np.eye(n_classes, dtype=np.bool_)
+    places = np.asarray(order)
+    if sorted(places.tolist()) != list(range(n_classes)):
+        raise ValueError(f"order must hold the place of each of the {n_classes} classes, from 0, got {order!r}")
+    return np.abs(np.subtract.outer(places, places)) > 1
 
 
 def _check_rows(
@@ -159,62 +184,135 @@ def _check_rows(
     return twisted[counts], given[counts].astype(np.intp), weight[counts]
 
 
-def _combine(
-    plausibility: Plausibility, clean: Fit, even: Fit, pairs: Fit, uneven: list[Fit], *, is_grouped: bool
-) -> SeveralClassesNoise:
-    """Return the mixture of all fits, each at several scales, weighed by how plausible they are.
+class _Rated(NamedTuple):
+    """A fit with noise, and the nats that it explains beyond the best one without, less its price."""
+
+    fit: Fit
+    gain: float
+
+
+class _Component(NamedTuple):
+    """A matrix with its weight, and the fit whose slopes and offsets go with it."""
+
+    weight: float
+    matrix: Array
+    fit: Fit
+
+
+def _combine(plausibility: Plausibility, apart: NDArray[np.bool_], *, is_grouped: bool) -> SeveralClassesNoise:
+    """Return the mean over no noise and noise, by the evidence for noise between pairs of classes that are told apart.
 
     Rows that come in few groups of equal posteriors, some of them between classes, may be hard for reasons of their own
-    in each: noise then has no evidence over no noise.
+    in each: no pair of classes is then decided.
     """
-    n_classes = plausibility.n_classes
-    identity = np.eye(n_classes)
-    log_weights = []
-    matrices = []
-    fits = []
-    for rate in UNSEEN_RATES:
-        matrix = make_even_matrix(n_classes, rate)
-        log_weights.append(plausibility.evaluate(matrix, clean.log_slopes, clean.offsets)[0] - clean.value)
-        matrices.append(matrix)
-        fits.append(clean)
-    prices = [0.0, PRICE_OF_TARGET * n_classes, *(_price_unevenness(fit) for fit in uneven)]
-    noisy = []
-    for fit, price in zip([even, pairs, *uneven], prices, strict=True):
-        against = 0.0 if fit is even else WEIGHT_OF_CONTRADICTION * plausibility.find_contradiction(fit)
-        noisy.append((fit, fit.value - clean.value - PRICE_OF_NOISE - price - against))
-    likeliest, evidence = max(noisy, key=lambda one: one[1])
+    clean = find_clean_fit(plausibility)
+    rival = explain_by_scaling(plausibility.rows) - plausibility.find_likelihood(clean)
+    against = PRIOR_AGAINST_NOISE + max(0.0, rival)
+    first = _rate_fits(plausibility, apart, clean)
+    pairs, fits = _settle_pairs(plausibility, apart, first, clean)
     # Groups that are all sure of a class are what noise makes of a sharp problem.
-    if is_grouped and evidence > 0 and plausibility.find_unsure_share(likeliest) > LEAST_UNSURE:
-        noisy = [(fit, gain - evidence) for fit, gain in noisy]
-        evidence = 0.0
-    for fit, gain in noisy:
-        factor = 1.0 if fit is even else 1.0 + UNEVEN_BIAS * (1.0 - np.trace(fit.matrix) / n_classes)
+    if is_grouped and pairs.any() and plausibility.find_unsure_share(_find_best(fits).fit) > LEAST_UNSURE:
+        pairs = np.zeros_like(pairs)
+    decided, undecided = [], []
+    evidence = min(0.0, _find_best(first).gain - against)
+    if pairs.any():
+        evidence = _find_best(fits).gain - against
+        decided = _spread_fits(fits, (1.0 - HEDGE) * float(expit(evidence)))
+    if not np.array_equal(pairs, apart):
+        left = 1.0 - sum(one.weight for one in decided)
+        undecided = _take_undecided(first, against, left)
+    left = 1.0 - sum(one.weight for one in decided + undecided)
+    unseen = _Component(left, make_even_matrix(plausibility.n_classes, UNSEEN_RATE), clean)
+    mixture = _mix(plausibility, [unseen, *undecided, *decided])
+    found = evidence > ENOUGH_EVIDENCE and plausibility.rows_per_class >= FEWEST_ROWS_PER_CLASS
+    mixture = replace(mixture, evidence=evidence, found=found, found_pairs=pairs & found)
+    if not found:
+        return _describe_unfound(plausibility, mixture)
+    best = max(fit.value for fit, _ in fits)
+    alternatives = [fit for fit, _ in fits if fit.value >= best - NEARLY_AS_GOOD]
+    return _describe_found(plausibility, mixture, _mix(plausibility, decided), alternatives, apart & ~pairs)
+
+
+def _rate_fits(plausibility: Plausibility, pairs: NDArray[np.bool_], clean: Fit) -> list[_Rated]:
+    """Return the best fits with noise between some pairs of classes, that of an even rate first."""
+    even, one_by_one, uneven = search_matrices(plausibility, pairs, clean)
+    n_noisy = int(np.count_nonzero(pairs.any(axis=1)))
+    prices = [0.0, PRICE_OF_TARGET * n_noisy, *(_price_unevenness(fit, pairs) for fit in uneven)]
+    rated = []
+    for fit, price in zip([even, one_by_one, *uneven], prices, strict=True):
+        against = 0.0 if fit is even else WEIGHT_OF_CONTRADICTION * plausibility.find_contradiction(fit)
+        rated.append(_Rated(fit, fit.value - clean.value - PRICE_OF_NOISE - price - against))
+    return rated
+
+
+def _find_best(rated: list[_Rated]) -> _Rated:
+    return max(rated, key=lambda one: one.gain)
+
+
+def _settle_pairs(
+    plausibility: Plausibility, apart: NDArray[np.bool_], first: list[_Rated], clean: Fit
+) -> tuple[NDArray[np.bool_], list[_Rated]]:
+    """Return the pairs of classes that features tell apart once the noise between them is undone, and their fits."""
+    pairs, fits = apart, first
+    while pairs.any():
+        left = pairs & (plausibility.find_overlap(_find_best(fits).fit) < MOST_OVERLAP)
+        if np.array_equal(left, pairs):
+            break
+        pairs = left
+        if pairs.any():
+            fits = _rate_fits(plausibility, pairs, clean)
+    return pairs, fits
+
+
+def _spread_fits(fits: list[_Rated], weight: float) -> list[_Component]:
+    """Return matrices that have a weight together: each fit at several scales of what is off its diagonal."""
+    log_weights, components = [], []
+    for fit, gain in fits:
+        identity = np.eye(len(fit.matrix))
         for scale in SCALES:
-            matrix = identity + factor * scale * (fit.matrix - identity)
-            if matrix.diagonal().min() >= LEAST_DIAGONAL and _can_be_undone(matrix):
+            matrix = identity + scale * (fit.matrix - identity)
+            if scale == 1.0 or (matrix.diagonal().min() >= LEAST_DIAGONAL and _can_be_undone(matrix)):
                 log_weights.append(gain - ((scale - 1.0) / SCALE_SPREAD) ** 2 / 2.0)
-                matrices.append(matrix)
-                fits.append(fit)
-    weights = _weigh(np.array(log_weights), len(UNSEEN_RATES))
+                components.append(_Component(1.0, matrix, fit))
+    shares = np.exp(np.array(log_weights) - logsumexp(log_weights)) * weight
+    return [one._replace(weight=share) for one, share in zip(components, shares.tolist(), strict=True)]
+
+
+def _take_undecided(first: list[_Rated], against: float, left: float) -> list[_Component]:
+    """Return the noise that explains most between all classes, and even noise, each with half of what it may have.
+
+    Even noise comes first: hard rows are hard to tell from few other classes, not from all of them alike.
+    """
+    taken = []
+    even, best = first[0], _find_best(first)
+    for fit, gain in [even] if best is even else [even, best]:
+        taken.append(_Component(HALF * float(expit(gain - against)) * left, fit.matrix, fit))
+        left -= taken[-1].weight
+    return taken
+
+
+def _mix(plausibility: Plausibility, components: list[_Component]) -> SeveralClassesNoise:
+    """Return the mean over some components, without those of next to no weight."""
+    weights = np.array([one.weight for one in components])
+    weights = weights / weights.sum()
     kept = np.sort(np.argsort(-weights, kind="stable")[:MOST_COMPONENTS])
     kept = kept[weights[kept] >= LEAST_WEIGHT]
-    weights = weights[kept] / weights[kept].sum()
-    mixture = SeveralClassesNoise(
-        weights=weights,
-        matrices=np.array([matrices[index] for index in kept]),
-        slopes=np.exp([fits[index].log_slopes for index in kept]),
-        offsets=np.array([fits[index].offsets for index in kept]),
+    n_classes = plausibility.n_classes
+    return SeveralClassesNoise(
+        weights=weights[kept] / weights[kept].sum(),
+        matrices=np.array([components[index].matrix for index in kept]),
+        slopes=np.exp([components[index].fit.log_slopes for index in kept]),
+        offsets=np.array([components[index].fit.offsets for index in kept]),
         least=plausibility.least,
-        evidence=evidence,
-        found=evidence > ENOUGH_EVIDENCE and plausibility.rows_per_class >= FEWEST_ROWS_PER_CLASS,
+        evidence=0.0,
+        found=False,
+        found_pairs=np.zeros((n_classes, n_classes), dtype=np.bool_),
         share=0.0,
         interval=(0.0, 1.0),
         class_shares=np.zeros(n_classes),
         class_intervals=np.zeros((n_classes, 2)),
         uneven_limit=1.0,
     )
-    best = max(fit.value for fit, _ in noisy)
-    return _describe_shares(plausibility, mixture, [fit for fit, _ in noisy if fit.value >= best - NEARLY_AS_GOOD])
 
 
 def _can_be_undone(matrix: Array) -> bool:
@@ -222,64 +320,71 @@ def _can_be_undone(matrix: Array) -> bool:
     return float(np.linalg.svd(matrix, compute_uv=False)[-1]) > LEAST_SINGULAR_VALUE
 
 
-def _weigh(log_weights: Array, n_unseen: int) -> Array:
-    """Return weights that sum to 1; the first so many, without noise to be seen, keep at least `HEDGE` of them."""
-    weights = np.exp(log_weights - log_weights.max())
-    hedge = max(HEDGE, float(weights[:n_unseen].sum() / weights.sum()))
-    for group, whole in ((slice(None, n_unseen), hedge), (slice(n_unseen, None), 1.0 - hedge)):
-        weights[group] = np.exp(log_weights[group] - log_weights[group].max())
-        weights[group] *= whole / weights[group].sum()
-    return np.asarray(weights)
-
-
-def _price_unevenness(fit: Fit) -> float:
+def _price_unevenness(fit: Fit, pairs: NDArray[np.bool_]) -> float:
     """Return what the entries off the diagonal cost where they are free, in nats."""
-    n_classes = len(fit.matrix)
-    entries = fit.matrix[~np.eye(n_classes, dtype=np.bool_)]
+    entries = fit.matrix[pairs]
     # Where much noise is even, every entry is off 0 and chance has more to gain.
-    is_mostly_even = fit.common * (n_classes - 1) >= START_RATES[0]
+    is_mostly_even = fit.common * (len(fit.matrix) - 1) >= START_RATES[0]
     price = PRICE_OF_ENTRY_IN_EVEN_NOISE if is_mostly_even else PRICE_OF_ENTRY
     in_use = entries**2 / (entries**2 + SMALL_ENTRY**2)
-    return PRICE_OF_UNEVENNESS * n_classes + float((PRICE_OF_NO_ENTRY + price * in_use).sum())
+    n_noisy = np.count_nonzero(pairs.any(axis=1))
+    return PRICE_OF_UNEVENNESS * float(n_noisy) + float((PRICE_OF_NO_ENTRY + price * in_use).sum())
 
 
-def _describe_shares(
-    plausibility: Plausibility, mixture: SeveralClassesNoise, alternatives: list[Fit]
+def _describe_found(
+    plausibility: Plausibility,
+    mixture: SeveralClassesNoise,
+    decided: SeveralClassesNoise,
+    alternatives: list[Fit],
+    is_open: NDArray[np.bool_],
 ) -> SeveralClassesNoise:
-    """Return the mixture with the shares of wrong labels, over all and by class, and what is not excluded.
+    """Return the mixture with the shares of wrong labels, over all and by class, if there is noise.
 
-    Where noise was found, an interval holds the shares under every fit that is nearly as good as the best one, prices
-    aside: fits that agree on the labels may differ on how many are wrong.
+    An interval holds the shares under every fit that is nearly as good as the best one, prices aside: fits that agree
+    on the labels may differ on how many are wrong. Of a class with undecided pairs no more is excluded than the surest
+    rows exclude.
     """
     rows = plausibility.rows
     n_labels = np.bincount(rows.labels, rows.weight, plausibility.n_classes)
-    by_class = 1.0 - np.diag(mixture.matrix)
-    share = plausibility.find_share(mixture)
-    if mixture.found:
-        spread = float(np.sqrt(SHARE_SPREAD**2 + SHARE_SPREAD_BY_ROWS / rows.weight.sum()))
-        one_by_one = [_take_fit(mixture, fit) for fit in alternatives]
-        shares = [share, *(plausibility.find_share(one) for one in one_by_one)]
-        interval = (spread_share(min(shares), spread)[0], spread_share(max(shares), spread)[1])
-        rates = np.array([by_class, *(1.0 - np.diag(one.matrix) for one in one_by_one)])
-        # The variance of a count, and what even a count of 0 does not exclude.
-        counted = rates * (1.0 - rates) / np.maximum(n_labels, 1.0) + (n_labels + 1.0) ** -2.0
-        deviation = DEVIATIONS * np.sqrt(RATE_SPREAD**2 + (RELATIVE_RATE_SPREAD * rates) ** 2 + counted)
-        low = np.maximum(rates - deviation, 0.0).min(axis=0)
-        high = np.minimum(rates + deviation, 1.0).max(axis=0)
-        if mixture.evidence < CERTAIN_EVIDENCE:
-            low = np.zeros_like(low)
-            interval = (0.0, interval[1])
-    else:
-        low = np.zeros_like(by_class)
-        high = np.maximum(plausibility.caps, by_class)
-        interval = (0.0, max(share, float(high @ n_labels) / float(n_labels.sum())))
+    by_class = 1.0 - np.diag(decided.matrix)
+    share = plausibility.find_share(decided)
+    spread = float(np.sqrt(SHARE_SPREAD**2 + SHARE_SPREAD_BY_ROWS / rows.weight.sum()))
+    one_by_one = [_take_fit(mixture, fit) for fit in alternatives]
+    shares = [share, *(plausibility.find_share(one) for one in one_by_one)]
+    rates = np.array([by_class, *(1.0 - np.diag(one.matrix) for one in one_by_one)])
+    # The variance of a count, and what even a count of 0 does not exclude.
+    counted = rates * (1.0 - rates) / np.maximum(n_labels, 1.0) + (n_labels + 1.0) ** -2.0
+    deviation = DEVIATIONS * np.sqrt(RATE_SPREAD**2 + (RELATIVE_RATE_SPREAD * rates) ** 2 + counted)
+    low = np.maximum(rates - deviation, 0.0).min(axis=0)
+    high = np.minimum(rates + deviation, 1.0).max(axis=0)
+    highest = spread_share(max(shares), spread)[1]
+    if is_open.any():
+        high = np.where(is_open.any(axis=1), np.maximum(high, plausibility.caps), high)
+        highest = max(highest, float(high @ n_labels) / float(n_labels.sum()))
     return replace(
         mixture,
         share=share,
-        interval=interval,
+        interval=(spread_share(min(shares), spread)[0], highest),
         class_shares=by_class,
         class_intervals=np.column_stack([low, high]),
-        uneven_limit=interval[1],
+        uneven_limit=highest,
+    )
+
+
+def _describe_unfound(plausibility: Plausibility, mixture: SeveralClassesNoise) -> SeveralClassesNoise:
+    """Return the mixture with what the surest rows do not exclude."""
+    n_labels = np.bincount(plausibility.rows.labels, plausibility.rows.weight, plausibility.n_classes)
+    by_class = 1.0 - np.diag(mixture.matrix)
+    share = plausibility.find_share(mixture)
+    high = np.maximum(plausibility.caps, by_class)
+    highest = max(share, float(high @ n_labels) / float(n_labels.sum()))
+    return replace(
+        mixture,
+        share=share,
+        interval=(0.0, highest),
+        class_shares=by_class,
+        class_intervals=np.column_stack([np.zeros_like(high), high]),
+        uneven_limit=highest,
     )
 
 
