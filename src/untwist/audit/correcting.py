@@ -17,14 +17,26 @@ from untwist.arguments import Array
 from untwist.audit.confusions import expect_labels
 from untwist.audit.context import find_positions
 from untwist.data.cells import list_some
+from untwist.sums import add_up
 
 if TYPE_CHECKING:
     from untwist.audit.labels import LabelAudit
 
-__all__ = ["LEAST_ROWS", "doubt_correction", "find_likely_wrong", "find_order", "lie_along_order"]
+__all__ = [
+    "LEAST_ROWS",
+    "UNDECIDED",
+    "count_expected",
+    "doubt_correction",
+    "find_likely_wrong",
+    "find_order",
+    "find_settled",
+    "lie_along_order",
+]
 
 #: A class has this many rows, at least, where labels are replaced without a look.
 LEAST_ROWS = 50
+#: Why labels are not replaced where no noise was found between their classes.
+UNDECIDED = "it is undecided whether labels are wrong or rows are hard"
 #: Neighbours in an order get more than this part of the contradicted rows that they would not get by chance, where rows
 #: are hard along that order. It is 0.22 and more where levels of a number are the classes, whatever the noise, and at
 #: most 0.08 where classes have no order, or where labels move to the next class alone.
@@ -128,6 +140,43 @@ def find_likely_wrong(audit: LabelAudit, rows: ArrayLike) -> NDArray[np.intp]:
     return positions[audit.wrong[positions] > 0.5]
 
 
+def count_expected(wrong: Array) -> int:
+    """Return how many labels are expected to be wrong: the sum of their probabilities, rounded.
+
+    Parameters
+    ----------
+    wrong : array
+        The probability of each label to be wrong.
+
+    Returns
+    -------
+    int
+    """
+    return round(add_up(wrong))
+
+
+def find_settled(audit: LabelAudit, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return those of some rows whose label may be replaced: nothing speaks against it, and noise was found there.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What was found.
+    rows : array of int
+        Positions.
+
+    Returns
+    -------
+    array of int
+    """
+    if audit.verdict.why_not_corrected:
+        return rows[:0]
+    truth = np.searchsorted(audit.classes, audit.predicted[rows])
+    labels = audit.label_indices[rows]
+    settled = audit.noise.found_pairs[truth, labels] | (truth == labels)
+    return np.asarray(rows[settled], dtype=np.intp)
+
+
 def doubt_correction(audit: LabelAudit) -> str:
     """Say why labels are not to be replaced that nobody has looked at; nothing where nothing speaks against it.
 
@@ -140,6 +189,8 @@ def doubt_correction(audit: LabelAudit) -> str:
     -------
     str
     """
+    if not audit.noise.found:
+        return UNDECIDED
     classes = audit.classes.tolist()
     if len(classes) == 2:
         return ""
@@ -151,7 +202,7 @@ def doubt_correction(audit: LabelAudit) -> str:
             f"{few} under {LEAST_ROWS} rows ({list_some(map(str, small), 4)}), and of several classes right labels of "
             "small ones may look wrong"
         )
-    if audit.context.order is None or not audit.noise.found:
+    if audit.context.order is None:
         return ""
     is_open = (counted if audit.reviewed is None else counted & ~audit.reviewed).astype(np.float64)
     by_features = np.eye(len(classes))[audit.posterior.argmax(axis=1)]

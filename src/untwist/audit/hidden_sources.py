@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
+from untwist.audit.correcting import count_expected
 from untwist.audit.expectation import LEAST_POSTERIOR, Expectation, calibrate
 from untwist.audit.judging import bound_share
 from untwist.audit.reasons import describe_limit, describe_value
@@ -628,7 +629,8 @@ def _judge_without(
     rows = np.arange(len(labels))
     wrong = 1.0 - by_value.find_truth(posterior, labels, group_of_row)[rows, labels]
     share_as_source = _average(by_value, np.ones(len(names), dtype=np.bool_))
-    suspects = noise.choose_suspects(wrong)
+    suspects = np.zeros(len(wrong), dtype=np.bool_)
+    suspects[np.argsort(-wrong, kind="stable")[: count_expected(wrong)]] = True
     return HiddenSource(
         column=encoder.feature_labels[column],
         position=column,

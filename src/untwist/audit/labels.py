@@ -22,7 +22,7 @@ from untwist.audit import notebook
 from untwist.audit.audited_sources import AuditedSources
 from untwist.audit.confusions import Confusion, expect_labels, find_confusions
 from untwist.audit.context import AuditContext, AuditedTable, Judge, find_positions
-from untwist.audit.correcting import find_likely_wrong
+from untwist.audit.correcting import UNDECIDED, count_expected, find_likely_wrong, find_settled
 from untwist.audit.discoveries import FALSE_DISCOVERY_RATE
 from untwist.audit.explaining import explain_rows, require_model
 from untwist.audit.hidden_sources import HiddenSource, look_for_sources
@@ -266,9 +266,8 @@ class LabelAudit:
     ) -> NDArray[np.intp]:
         """Return the rows to review, the most suspect first, by position (as for `iloc`).
 
-        Without further arguments they are, of two classes, those that are more likely wrong than right; of several, the
-        set with the highest expected F1 (`NoiseModel.choose_suspects`). Without evidence of noise there are none
-        but those of a budget. Rows that were reviewed are never among them.
+        Without further arguments they are as many as labels are expected to be wrong: the sum of `wrong`, rounded, with
+        the chance counted in that there is no noise. Rows that were reviewed are never among them.
 
         Parameters
         ----------
@@ -300,11 +299,9 @@ class LabelAudit:
         order = self.ranking
         if budget is not None:
             return order[: check_count("budget", budget, low=0)]
-        if not self.noise.found:
-            return order[:0]
         wrong = self.wrong[order]
         if false_discovery_rate is None:
-            return order[self.noise.choose_suspects(wrong)]
+            return order[: count_expected(wrong)]
         # This share rises from row to row, as the most suspect rows come first.
         share_right = np.cumsum(1.0 - wrong) / np.arange(1, len(wrong) + 1)
         return order[share_right <= false_discovery_rate]
@@ -312,8 +309,10 @@ class LabelAudit:
     def corrected(self, rows: ArrayLike | None = None, *, force: bool = False) -> NDArray[Any]:
         """Return a copy of the labels in which some rows have what the other rows speak for.
 
-        Nobody has looked at these rows. Of several classes that may make labels worse, and none is then replaced: see
-        `Verdict.why_not_corrected`. Rows that were reviewed have the label decided on in any case.
+        Nobody has looked at these rows. Labels are replaced between a true class and a label for which noise was found
+        (`NoiseModel.found_pairs`); where none was found, or something else speaks against it, none is: see
+        `Verdict.why_not_corrected`. A UserWarning says what was not done. Rows that were reviewed have the label
+        decided on in any case.
 
         Parameters
         ----------
@@ -321,24 +320,27 @@ class LabelAudit:
             Indices or Booleans, by default those of `suspects()` that are more likely wrong than right. All rows of an
             item are replaced where one is, as an item has one truth.
         force : bool, default False
-            Whether labels are replaced though something speaks against it. Without it a UserWarning says what does, and
-            no label is replaced.
+            Whether labels are replaced though something speaks against it, and where it is undecided whether they are
+            wrong.
 
         Returns
         -------
         array
         """
         labels = change_reviewed(self).copy()
-        if self.verdict.why_not_corrected and not force:
-            warnings.warn(
-                f"no label is replaced: {self.verdict.why_not_corrected}. Review the suspects, and apply(decisions); "
-                "corrected(force=True) replaces labels that nobody has looked at",
-                UserWarning,
-                stacklevel=2,
-            )
-            return labels
         suspects = find_likely_wrong(self, self.suspects()) if rows is None else rows
         chosen = find_positions(suspects, len(labels))
+        if not force:
+            asked, chosen = chosen, find_settled(self, chosen)
+            if len(chosen) < len(asked):
+                kept = len(asked) - len(chosen)
+                left = f"{kept} of {len(asked)} labels are not" if len(chosen) else "no label is"
+                warnings.warn(
+                    f"{left} replaced: {self.verdict.why_not_corrected or UNDECIDED}. Review the suspects, and "
+                    "apply(decisions); corrected(force=True) replaces labels that nobody has looked at",
+                    UserWarning,
+                    stacklevel=2,
+                )
         if self.context.item is not None:
             items = self.sources.item_indices
             chosen = np.flatnonzero(np.isin(items, items[chosen]))

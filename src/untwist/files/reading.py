@@ -485,8 +485,8 @@ def _read_matrices(about: Any, arrays: ArrayReader, n_classes: int) -> SeveralCl
     require(bool(np.all(np.abs(values["offsets"]) < LARGEST_OFFSET)), f"offsets are below {LARGEST_OFFSET}")
     for name in ("class_shares", "class_intervals"):
         require(bool(np.all((values[name] >= 0) & (values[name] <= 1))), f"{name} are shares")
-    require(bool(np.isin(values["found_pairs"], (0, 1)).all()), "found_pairs are 0 or 1")
-    values["found_pairs"] = values["found_pairs"].astype(np.bool_)
+    require(bool(np.isin(values["decided_pairs"], (0, 1)).all()), "decided_pairs are 0 or 1")
+    values["decided_pairs"] = values["decided_pairs"].astype(np.bool_)
     values |= {name: _read_noise_field(name, about[name]) for name in _list_other_fields(SeveralClassesNoise)}
     require(0 < values["least"] < 1.0 / n_classes, "the least posterior is positive and below that of equal classes")
     return SeveralClassesNoise(**values)

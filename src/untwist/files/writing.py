@@ -223,7 +223,9 @@ def _describe_noise(noise: NoiseModel, arrays: _ArrayWriter) -> dict[str, Any]:
     for field in fields(noise):
         value = getattr(noise, field.name)
         is_array = field.name in noise.array_axes and value is not None
-        header[field.name] = arrays.add(np.asarray(value, dtype=np.float64)) if is_array else make_plain(field.name, value)
+        is_flag = is_array and value.dtype == np.bool_
+        value = value.astype(np.float64) if is_flag else value
+        header[field.name] = arrays.add(value) if is_array else make_plain(field.name, value)
     return header
 
 

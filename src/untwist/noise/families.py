@@ -82,7 +82,7 @@ class KnownMatrix:
 
 
 class TiedMatrices:
-    """Matrices with one rate, and wrong labels that go the ways of `directions`; a class that goes to itself has none."""
+    """Matrices with one rate, whose wrong labels go the ways of `directions`; a class that goes to itself has none."""
 
     def __init__(self, directions: Array) -> None:
         self.n_classes = len(directions)

@@ -172,6 +172,11 @@ class NoiseModel(NoiseEstimate):
 
     @property
     @abstractmethod
+    def found_pairs(self) -> NDArray[np.bool_]:
+        """Between which true class, a row each, and which label, a column each, noise was found."""
+
+    @property
+    @abstractmethod
     def even_limit(self) -> float:
         """The highest rate of noise that is the same everywhere that would fit."""
 
@@ -282,21 +287,6 @@ class NoiseModel(NoiseEstimate):
     @abstractmethod
     def iterate_truths(self, posterior: Array, labels: NDArray[np.intp]) -> Iterator[Array]:
         """Yield what `find_truth` returns, under each component."""
-
-    @abstractmethod
-    def choose_suspects(self, wrong: ArrayLike) -> NDArray[np.bool_]:
-        """Return which labels to flag.
-
-        Parameters
-        ----------
-        wrong : array_like of shape (n_rows,)
-            What `probability_wrong` returns.
-
-        Returns
-        -------
-        ndarray of bool of shape (n_rows,)
-            One answer per label.
-        """
 
     @abstractmethod
     def bound_entry(self, truth: int, label: int, entry: float) -> tuple[float, float]:

@@ -39,8 +39,6 @@ UNSEEN_RATE = 0.002
 TAILS = (0.025, 0.975)
 # So many standard deviations on either side hold 95 % of a normal distribution.
 DEVIATIONS = 1.96
-# A label is not flagged that is wrong with less probability than this.
-LEAST_SUSPICION = 0.35
 # Words name so many confusions at most, of at least this share of a class, that are so many times the usual one.
 MOST_CONFUSIONS = 3
 LEAST_CONFUSION = 0.02
@@ -64,9 +62,9 @@ class SeveralClassesNoise(NoiseModel):
         The share of each true class that bears another label.
     class_intervals : ndarray of shape (n_classes, 2)
         Their intervals.
-    found_pairs : ndarray of bool of shape (n_classes, n_classes)
-        Between which true class, a row each, and which label noise was found. Of other pairs it is undecided whether
-        labels are wrong or rows are hard.
+    decided_pairs : ndarray of bool of shape (n_classes, n_classes)
+        Which true class, a row each, features tell apart from which other one once noise is undone. Of other pairs it is
+        undecided whether labels are wrong or rows are hard.
 
     Where no noise was found, the intervals begin at 0 and end where the labels of the surest rows exclude more.
 
@@ -84,7 +82,7 @@ class SeveralClassesNoise(NoiseModel):
         "offsets": "mk",
         "class_shares": "k",
         "class_intervals": "k2",
-        "found_pairs": "kk",
+        "decided_pairs": "kk",
     }
 
     matrices: Array
@@ -93,7 +91,7 @@ class SeveralClassesNoise(NoiseModel):
     least: float
     class_shares: Array
     class_intervals: Array
-    found_pairs: NDArray[np.bool_]
+    decided_pairs: NDArray[np.bool_]
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> SeveralClassesNoise:
@@ -125,7 +123,7 @@ class SeveralClassesNoise(NoiseModel):
             interval=(mean, mean),
             class_shares=wrong,
             class_intervals=np.column_stack([wrong, wrong]),
-            found_pairs=~np.eye(n_classes, dtype=np.bool_),
+            decided_pairs=~np.eye(n_classes, dtype=np.bool_),
             uneven_limit=mean,
         )
 
@@ -150,6 +148,11 @@ class SeveralClassesNoise(NoiseModel):
         class_intervals = self.class_intervals.copy()
         class_intervals[:, 1] = 1.0
         return replace(self, interval=(self.interval[0], 1.0), class_intervals=class_intervals)
+
+    @property
+    def found_pairs(self) -> NDArray[np.bool_]:
+        """Between which true class, a row each, and which label noise was found."""
+        return self.decided_pairs & self.found
 
     @property
     def even_limit(self) -> float:
@@ -290,29 +293,6 @@ class SeveralClassesNoise(NoiseModel):
             return share, 0.0, max(share, highest)
         return share, *move_interval(share, (self.share, *self.interval))
 
-    def choose_suspects(self, wrong: ArrayLike) -> NDArray[np.bool_]:
-        """Return which labels to flag, by their probabilities to be wrong: those with the highest expected F1.
-
-        Of sets of rows the expected F1 is highest where all rows above half that F1 are in the set. Rows below
-        `LEAST_SUSPICION` are not flagged, and none are where no noise was found.
-
-        Parameters
-        ----------
-        wrong : array_like of shape (n_rows,)
-            What `probability_wrong` returns.
-
-        Returns
-        -------
-        ndarray of bool of shape (n_rows,)
-            One answer per label.
-        """
-        probabilities = np.asarray(wrong, dtype=np.float64)
-        if not self.found or probabilities.size == 0:
-            return np.zeros(probabilities.shape, dtype=np.bool_)
-        falling = np.sort(probabilities)[::-1]
-        expected = 2.0 * np.cumsum(falling) / (np.arange(1, falling.size + 1) + max(falling.sum(), SAFE_MARGIN))
-        return np.asarray(probabilities > max(float(expected.max()) / 2.0, LEAST_SUSPICION))
-
     @cached_property
     def _inverses(self) -> Array:
         return invert_matrices(self.matrices)
@@ -375,7 +355,12 @@ class SeveralClassesNoise(NoiseModel):
             class_shares=class_shares,
             class_intervals=class_intervals,
             found=found,
+            decided_pairs=self._decide_pairs(found),
         )
+
+    def _decide_pairs(self, found: bool) -> NDArray[np.bool_]:
+        """Return the decided pairs where others know whether there is noise: all, if they alone found it."""
+        return ~np.eye(self.n_classes, dtype=np.bool_) if found and not self.found else self.decided_pairs
 
     def _weigh_by_review(self, weights: Array, likelihood: Array) -> SeveralClassesNoise:
         """Return the matrices with other weights; shares move by as much as the matrices do, intervals with them."""
@@ -390,9 +375,9 @@ class SeveralClassesNoise(NoiseModel):
             evidence += float(explained[0] - explained[1])
         # Where too few rows kept noise from being found, a review of some of them does not change that.
         was_judged = self.found or self.evidence <= ENOUGH_EVIDENCE
-        weighed = replace(
-            self, weights=weights, evidence=evidence, found=bool(was_judged and evidence > ENOUGH_EVIDENCE)
-        )
+        found = bool(was_judged and evidence > ENOUGH_EVIDENCE)
+        decided = self._decide_pairs(found)
+        weighed = replace(self, weights=weights, evidence=evidence, found=found, decided_pairs=decided)
         by_class = 1.0 - np.diag(weighed.matrix)
         factors = by_class / np.maximum(self.class_shares, SAFE_MARGIN)
         overall = float(rate @ weights) / max(float(rate @ self.weights), SAFE_MARGIN)

@@ -42,7 +42,7 @@ __all__ = ["estimate_transitions"]
 
 # Among fewer rows per class than this nothing is found: too little speaks against any matrix.
 FEWEST_ROWS_PER_CLASS = 5.0
-# Nats of prior odds against noise. Between 4 and 11 it makes no difference to what is found on the tables of the design.
+# Nats of prior odds against noise: from 4 to 7 it makes no difference to what is found on the tables of the design.
 PRIOR_AGAINST_NOISE = 4.0
 # A pair of classes is undecided whose overlap, once noise is undone, is over this: 1 is that of features that say
 # nothing. From .4 to .7 clean tables of the design stay clean; at .55 most noise is found.
@@ -69,19 +69,11 @@ LEAST_UNSURE = 0.05
 
 # ---- components ----
 
-# A matrix is a component at each of these scales of what is off its diagonal, with a weight by how far the scale is
-# from 1: that of a normal distribution with this standard deviation.
-SCALES = (0.75, 0.9, 1.0, 1.1, 1.25)
-SCALE_SPREAD = 0.12
 # No noise keeps at least this weight among the components: data never tell for certain why classes look alike.
 HEDGE = 0.024
 # A component of less weight than this is left out, and all but so many.
 LEAST_WEIGHT = 1e-3
 MOST_COMPONENTS = 12
-# No diagonal of a component is below this.
-LEAST_DIAGONAL = 0.15
-# The smallest singular value of a matrix is more than this, and what undoes it has no numbers beyond 1e8.
-LEAST_SINGULAR_VALUE = 1e-8
 
 # ---- shares and their intervals ----
 
@@ -159,7 +151,7 @@ def _find_apart(n_classes: int, order: ArrayLike | None) -> NDArray[np.bool_]:
     places = np.asarray(order)
     if sorted(places.tolist()) != list(range(n_classes)):
         raise ValueError(f"order must hold the place of each of the {n_classes} classes, from 0, got {order!r}")
-    return np.abs(np.subtract.outer(places, places)) > 1
+    return np.asarray(np.abs(np.subtract.outer(places, places)) > 1)
 
 
 def _check_rows(
@@ -217,7 +209,7 @@ def _combine(plausibility: Plausibility, apart: NDArray[np.bool_], *, is_grouped
     evidence = min(0.0, _find_best(first).gain - against)
     if pairs.any():
         evidence = _find_best(fits).gain - against
-        decided = _spread_fits(fits, (1.0 - HEDGE) * float(expit(evidence)))
+        decided = _share_out(fits, (1.0 - HEDGE) * float(expit(evidence)))
     if not np.array_equal(pairs, apart):
         left = 1.0 - sum(one.weight for one in decided)
         undecided = _take_undecided(first, against, left)
@@ -225,7 +217,7 @@ def _combine(plausibility: Plausibility, apart: NDArray[np.bool_], *, is_grouped
     unseen = _Component(left, make_even_matrix(plausibility.n_classes, UNSEEN_RATE), clean)
     mixture = _mix(plausibility, [unseen, *undecided, *decided])
     found = evidence > ENOUGH_EVIDENCE and plausibility.rows_per_class >= FEWEST_ROWS_PER_CLASS
-    mixture = replace(mixture, evidence=evidence, found=found, found_pairs=pairs & found)
+    mixture = replace(mixture, evidence=evidence, found=found, decided_pairs=pairs)
     if not found:
         return _describe_unfound(plausibility, mixture)
     best = max(fit.value for fit, _ in fits)
@@ -264,18 +256,11 @@ def _settle_pairs(
     return pairs, fits
 
 
-def _spread_fits(fits: list[_Rated], weight: float) -> list[_Component]:
-    """Return matrices that have a weight together: each fit at several scales of what is off its diagonal."""
-    log_weights, components = [], []
-    for fit, gain in fits:
-        identity = np.eye(len(fit.matrix))
-        for scale in SCALES:
-            matrix = identity + scale * (fit.matrix - identity)
-            if scale == 1.0 or (matrix.diagonal().min() >= LEAST_DIAGONAL and _can_be_undone(matrix)):
-                log_weights.append(gain - ((scale - 1.0) / SCALE_SPREAD) ** 2 / 2.0)
-                components.append(_Component(1.0, matrix, fit))
-    shares = np.exp(np.array(log_weights) - logsumexp(log_weights)) * weight
-    return [one._replace(weight=share) for one, share in zip(components, shares.tolist(), strict=True)]
+def _share_out(fits: list[_Rated], weight: float) -> list[_Component]:
+    """Return the matrices of fits, with a weight together, each by the nats that it explains."""
+    gains = np.array([one.gain for one in fits])
+    shares = np.exp(gains - logsumexp(gains)) * weight
+    return [_Component(share, fit.matrix, fit) for (fit, _), share in zip(fits, shares.tolist(), strict=True)]
 
 
 def _take_undecided(first: list[_Rated], against: float, left: float) -> list[_Component]:
@@ -306,18 +291,13 @@ def _mix(plausibility: Plausibility, components: list[_Component]) -> SeveralCla
         least=plausibility.least,
         evidence=0.0,
         found=False,
-        found_pairs=np.zeros((n_classes, n_classes), dtype=np.bool_),
+        decided_pairs=np.zeros((n_classes, n_classes), dtype=np.bool_),
         share=0.0,
         interval=(0.0, 1.0),
         class_shares=np.zeros(n_classes),
         class_intervals=np.zeros((n_classes, 2)),
         uneven_limit=1.0,
     )
-
-
-def _can_be_undone(matrix: Array) -> bool:
-    """Tell whether more than rounding is left of a posterior that this matrix has twisted."""
-    return float(np.linalg.svd(matrix, compute_uv=False)[-1]) > LEAST_SINGULAR_VALUE
 
 
 def _price_unevenness(fit: Fit, pairs: NDArray[np.bool_]) -> float:

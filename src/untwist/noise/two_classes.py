@@ -220,6 +220,11 @@ class TwoClassNoise(RatesEstimate, NoiseModel):
         return float(self.weights @ ((self.rates_neg > 0) | (self.rates_pos > 0)))
 
     @property
+    def found_pairs(self) -> NDArray[np.bool_]:
+        """Between which true class, a row each, and which label noise was found: both ways, or neither."""
+        return ~np.eye(2, dtype=np.bool_) & self.found
+
+    @property
     def even_limit(self) -> float:
         """The highest rate of either class that would fit."""
         return max(self.interval_neg[1], self.interval_pos[1])
@@ -333,21 +338,6 @@ class TwoClassNoise(RatesEstimate, NoiseModel):
         for if_negative, if_positive in zip(*self._wrong_tables, strict=True):
             wrong = np.where(positive, np.interp(z, TABLE, if_positive), np.interp(z, TABLE, if_negative))
             yield np.abs(np.eye(2)[labels] - wrong[:, None])
-
-    def choose_suspects(self, wrong: ArrayLike) -> NDArray[np.bool_]:
-        """Return which labels are more likely wrong than right.
-
-        Parameters
-        ----------
-        wrong : array_like of shape (n_rows,)
-            What `probability_wrong` returns.
-
-        Returns
-        -------
-        ndarray of bool of shape (n_rows,)
-            One answer per label.
-        """
-        return np.asarray(wrong) > 0.5
 
     def bound_entry(self, truth: int, label: int, entry: float) -> tuple[float, float]:  # noqa: ARG002
         """Return the 95 % interval of the rate of a true class, whichever its share by sources is."""
