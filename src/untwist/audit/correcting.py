@@ -1,8 +1,7 @@
 """Whether labels may be replaced by what the audit takes for right without anybody looking at them.
 
-Of several classes that may make labels worse in two cases. Where a class has few rows, its own labels say too little of
-it, and right ones look wrong. Where classes have an order, rows between two neighbours are hard to tell from either,
-which looks exactly like labels that are mixed up.
+They are where noise was found, between a true class and a label that features tell apart. Of several classes it may
+still make labels worse where a class has few rows: its own labels say too little of it, and right ones look wrong.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ __all__ = [
     "find_order",
     "find_settled",
     "lie_along_order",
+    "runs_along_order",
 ]
 
 #: A class has this many rows, at least, where labels are replaced without a look.
@@ -202,13 +202,28 @@ def doubt_correction(audit: LabelAudit) -> str:
             f"{few} under {LEAST_ROWS} rows ({list_some(map(str, small), 4)}), and of several classes right labels of "
             "small ones may look wrong"
         )
-    if audit.context.order is None:
-        return ""
-    is_open = (counted if audit.reviewed is None else counted & ~audit.reviewed).astype(np.float64)
-    by_features = np.eye(len(classes))[audit.posterior.argmax(axis=1)]
-    if lie_along_order(expect_labels(by_features, audit.label_indices, is_open), audit.context.order):
-        return (
-            "most confusions are between neighbours in the order of the classes, and rows that are hard to tell from a "
-            "neighbour look the same as wrong labels"
-        )
     return ""
+
+
+def runs_along_order(audit: LabelAudit) -> bool:
+    """Tell whether most confusions are between neighbours in the order of the classes.
+
+    Rows that are hard to tell from a neighbour look the same as wrong labels.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What was found.
+
+    Returns
+    -------
+    bool
+        False where the classes have no order that is known.
+    """
+    order = audit.context.order
+    if order is None:
+        return False
+    counted = audit.weight > 0
+    is_open = (counted if audit.reviewed is None else counted & ~audit.reviewed).astype(np.float64)
+    by_features = np.eye(len(audit.classes))[audit.posterior.argmax(axis=1)]
+    return lie_along_order(expect_labels(by_features, audit.label_indices, is_open), order)
