@@ -517,9 +517,9 @@ def test_a_fold_trains_on_what_it_does_not_set_aside(table):
         np.testing.assert_array_equal(data.training_weight(fold), table[2] - data.folds[fold])
         assert data.dataset_of(fold) is data.datasets[0]
     whole = data.join_folds()
-    assert whole.folds is None
+    assert len(whole.folds) == 1
     np.testing.assert_array_equal(whole.training_weight(0), table[2])
-    np.testing.assert_array_equal(whole.validation_weight, table[2])
+    np.testing.assert_array_equal(whole.folds[0], table[2])
     own = collect(table, cv=[(np.arange(60), np.arange(60, 90))])
     np.testing.assert_array_equal(own.training_weight(0), np.where(np.arange(120) < 60, table[2], 0.0))
     np.testing.assert_array_equal(own.folds, [np.where((np.arange(120) // 30) == 2, table[2], 0.0)])

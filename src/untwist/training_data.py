@@ -313,19 +313,24 @@ class TrainingData:
         )
 
     def join_folds(self) -> TrainingData:
-        """Return the same rows without folds: all of them train, and the loss is that of the training rows."""
-        datasets = self.datasets
+        """Return the same rows in one fold, which trains on all and judges all: the loss is that of training."""
+        datasets, everything = self.datasets, np.ones((1, self.n_rows), dtype=np.bool_)
         if self.fold_numbers:
             options = replace(self.settings.engine_options, growth=self.growth)
             datasets = (self.settings.engine.make_dataset(self.rows, options),)
         return replace(
-            self, folds=None, own_folds=None, validation_weight=self.weight, datasets=datasets, fold_numbers=()
+            self,
+            folds=self.weight[None],
+            own_folds=OwnFolds(everything, everything),
+            datasets=datasets,
+            fold_numbers=(),
         )
 
     def relabel(self, labels: NDArray[np.uint32], worth: Array) -> TrainingData:
         """Return the same rows, in the same folds, with other labels and weights.
 
-        Columns that are coded by labels keep the numbers that they have.
+        Columns that are coded by labels keep the numbers that they have. Labels of sources stay as they are, and so do
+        the bins of their rows.
 
         Parameters
         ----------
@@ -342,17 +347,14 @@ class TrainingData:
         before, after = (self.class_weights[one] for one in (self.rows.labels, labels))
         factor = worth * np.divide(after, before, out=np.ones_like(after), where=before > 0)
         rows = replace(self.rows, labels=labels, weight=self.rows.weight * factor)
+        weighed = replace(self, rows=rows, weight=self.weight * factor, folds=self.folds * factor)
+        if self.sources is not None:
+            return weighed
         options = replace(self.settings.engine_options, growth=self.growth)
         by_fold = [rows]
         if self.coding is not None and self.fold_numbers:
             by_fold = [_put_numbers(rows, self.coding, numbers) for numbers in self.fold_numbers]
-        return replace(
-            self,
-            rows=rows,
-            weight=self.weight * factor,
-            folds=self.folds * factor,
-            datasets=tuple(self.settings.engine.make_dataset(one, options) for one in by_fold),
-        )
+        return replace(weighed, datasets=tuple(self.settings.engine.make_dataset(one, options) for one in by_fold))
 
     @property
     def posterior_floor(self) -> float:

@@ -21,7 +21,7 @@ LAYERS = [
     ["noise"],
     ["boosting", "crossing"],
     ["label_model"],
-    ["model"],
+    ["model", "learning_noise"],
     ["growth"],
     ["settings"],
     ["fit_arguments"],

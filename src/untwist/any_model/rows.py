@@ -32,7 +32,7 @@ from untwist.out_of_fold import RowContext
 from untwist.settings import RECIPE_DEFAULTS, resolve_recipe
 from untwist.training_data import TrainingData
 
-__all__ = ["JudgedRows", "hash_contents", "read_rows"]
+__all__ = ["JudgedRows", "encode_review", "hash_contents", "read_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ def read_rows(
             fingerprint=data.fingerprint,
             groups=data.groups,
             sources=data.sources,
-            reviewed=_encode_review(review, data.classes),
+            reviewed=encode_review(review, data.classes),
             own_folds=data.own_folds,
             twins=data.find_twins(),
         )
@@ -157,13 +157,13 @@ def read_rows(
         fingerprint=None if X is None else compute_fingerprint(contents[:, None], numbers),
         groups=groups,
         sources=votes,
-        reviewed=_encode_review(review, classes),
+        reviewed=encode_review(review, classes),
         own_folds=own_folds,
     )
     return JudgedRows(classes, labels, weight, folds, None, context)
 
 
-def _encode_review(review: Review | None, classes: NDArray[Any]) -> ReviewedRows | None:
+def encode_review(review: Review | None, classes: NDArray[Any]) -> ReviewedRows | None:
     """Return what a review found, with labels as indices of classes; None where it decided on nothing."""
     return None if review is None or not review.is_reviewed.any() else review.encode(classes)
 
