@@ -16,6 +16,7 @@ from untwist.data.encoding import AcceptedTables
 from untwist.data.reviews import read_review
 from untwist.fit_arguments import SourceColumns
 from untwist.model import FittedModel
+from untwist.near_duplicates import find_near_duplicates
 from untwist.predicting import ModelPredictions, expose, require
 from untwist.progress import show_progress
 from untwist.settings import RECIPE_DEFAULTS, Settings, choose_recipe_engine, resolve_recipe
@@ -262,7 +263,7 @@ class UntwistClassifier(ModelPredictions):
             estimator=self,
         )
         with use_one_blas_thread():
-            twins = data.find_twins()
+            twins = find_near_duplicates(data)
         if twins is not None:
             warnings.warn(twins.describe(), UserWarning, stacklevel=2)
         with use_one_blas_thread(), show_progress(settings.verbose > 0 and data.workers.rank == 0):

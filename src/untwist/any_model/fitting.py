@@ -75,7 +75,7 @@ def fit_any_model(
         rows.folds,
         rows.weight,
         context=rows.context,
-        n_jobs=settings.n_jobs,
+        n_jobs=settings.engine_options.n_jobs,
     )
     make = partial(make_model, rows=rows, class_weights=class_weights)
     model = make(clones, clones.out_of_fold)

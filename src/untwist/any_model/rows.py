@@ -28,6 +28,7 @@ from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, r
 from untwist.data.tables import bring_to_host, compute_fingerprint, refuse_other_objects
 from untwist.data.targets import are_rows_known, refuse_regression_target
 from untwist.fit_arguments import SourceColumns
+from untwist.near_duplicates import find_near_duplicates
 from untwist.out_of_fold import RowContext
 from untwist.settings import RECIPE_DEFAULTS, resolve_recipe
 from untwist.training_data import TrainingData
@@ -117,7 +118,7 @@ def read_rows(
             sources=data.sources,
             reviewed=encode_review(review, data.classes),
             own_folds=data.own_folds,
-            twins=data.find_twins(),
+            twins=find_near_duplicates(data),
         )
         labels = data.rows.labels.astype(np.intp)
         return JudgedRows(data.classes, labels, data.rows.weight, data.folds, data.encoder, context)

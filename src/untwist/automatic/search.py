@@ -226,7 +226,7 @@ class Search:
 
     @property
     def _n_threads(self) -> int:
-        return count_threads(self.settings.n_jobs)
+        return count_threads(self.settings.engine_options.n_jobs)
 
     def _try_candidates(self) -> None:
         """Try one candidate after the other; the best of them is `best_run`."""
@@ -552,7 +552,7 @@ class Search:
             data.rows,
             self.held_out_weight[: len(forests[0])],
             data.n_rows,
-            n_jobs=self.settings.n_jobs,
+            n_jobs=self.settings.engine_options.n_jobs,
             show_to_fold=data.show_to_fold,
             own_folds=data.own_folds,
         )
