@@ -53,7 +53,7 @@ EQUIVALENT = Path(__file__).parent / "equivalent_mutants.json"
 RESULTS = ROOT / "results" / "mutants"
 MUTATED = (  # These modules get faults, as patterns within src/untwist.
     "arguments.py",
-    "twisters.py",
+    "twisters/*.py",
     "theory/*.py",
     "noise/*.py",
     "boosting/algorithm.py",
@@ -76,7 +76,7 @@ FURTHER_TESTS = {  # Tests outside of its own folder that look at a module close
     "fitting": ("classifier/*.py",),
     "theory": ("boosting/test_boosting.py",),
     "training_data": ("classifier/*.py", "data/test_batches.py"),
-    "twisters": ("theory/test_theory_invariants.py",),
+    "twisters": ("test_twisters.py", "theory/test_theory_invariants.py"),
 }
 NOT_IN_FORKS = (TESTS / "classifier/test_concurrency.py",)  # A fork inside of a fork fails without any fault.
 TARGET = 0.9  # This share of a module's faults should be caught.
