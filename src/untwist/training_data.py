@@ -181,7 +181,7 @@ class TrainingData:
         table = TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
         if previous is None and not are_rows_known():
             table.check_sense(y)
-        groups = table.read_groups(sources)
+        groups = sources.read_groups(table.n_rows)
         label_sources = table.read_sources(sources, groups)
         rows, validation_weight = table.append_validation(validation, estimator)
         items = _find_items_to_keep_together(settings, groups, label_sources)

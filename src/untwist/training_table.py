@@ -31,10 +31,6 @@ from untwist.data.encoding import TableEncoder
 from untwist.data.groups import (
     OwnFolds,
     RowGroups,
-    check_own_folds,
-    keep_items_in_groups,
-    read_groups,
-    read_own_folds,
 )
 from untwist.data.label_coding import MANY_CATEGORIES, LabelCoding
 from untwist.data.labels import (
@@ -45,11 +41,11 @@ from untwist.data.labels import (
     settle_objects,
     weigh_classes,
 )
-from untwist.data.sources import UNKNOWN, LabelSources, find_items, find_source_columns, hash_rows, read_names
+from untwist.data.sources import LabelSources, find_source_columns, hash_rows
 from untwist.data.tables import Schema
 from untwist.data.targets import refuse_regression_target
 from untwist.data.workers import Workers
-from untwist.fit_arguments import SourceColumns, ValidationTable
+from untwist.fit_arguments import SourceColumns, ValidationTable, read_folds
 from untwist.model import FittedModel
 from untwist.settings import VALIDATION_FRACTION, Settings
 from untwist.sums import add_up_by_group
@@ -135,36 +131,26 @@ class TrainingTable:
         if words is not None:
             warnings.warn(words, UserWarning, stacklevel=4)
 
-    def read_groups(self, columns: SourceColumns) -> RowGroups | None:
-        """Return which rows belong together, if that was told."""
-        return None if columns.groups is None else read_groups(columns.groups, self.n_rows)
-
     def read_own_folds(
         self, X: Any, groups: RowGroups | None, sources: LabelSources | None, has_review: bool
     ) -> OwnFolds | None:
         """Return folds of one's own, which must keep groups and items together; None where folds are drawn, if any."""
-        if not self.settings.automatic or isinstance(self.settings.cv, int):
+        if not self.settings.automatic:
             return None
         table = np.zeros((self.n_rows, 1)) if isinstance(X, Batches) else X
-        numbers = None if groups is None else groups.number_rows()
-        folds = read_own_folds(self.settings.cv, table, self.classes[self.labels], numbers)
-        needs_all = "reviewed" if has_review else "source" if sources is not None else None
-        check_own_folds(folds, groups, None if sources is None else sources.items, needs_all)
-        return folds
+        return read_folds(self.settings.cv, table, self.classes[self.labels], groups, sources, has_review)
 
     def read_sources(self, columns: SourceColumns, groups: RowGroups | None = None) -> LabelSources | None:
         """Return who gave each label and which rows are of one item, if that was told."""
-        if columns.source is None:
-            return None
-        names, index = read_names("source", columns.source, self.n_rows)
-        if not (self.weight[index != UNKNOWN] > 0).any():
-            raise ValueError("source must be known for some of the rows with a weight, got none but unknown ones")
-        named = None if columns.item is None else read_names("item", columns.item, self.n_rows)[1]
+        sources = columns.read_sources(self._hash_contents, self.labels, self.weight, groups)
+        if sources is not None:
+            self._warn_of_source_among_columns(sources.index)
+        return sources
+
+    def _hash_contents(self) -> NDArray[np.uint64]:
+        """Return a hash of what each row holds."""
         blocks = [self.X] if sparse.issparse(self.X) else (block for _, block in iterate_row_blocks(self.X))
-        contents = np.concatenate([hash_rows(block) for block in blocks])
-        contents, named = keep_items_in_groups(contents, named, groups)
-        self._warn_of_source_among_columns(index)
-        return LabelSources(names, index, find_items(contents, index, self.labels, self.weight, named))
+        return np.concatenate([hash_rows(block) for block in blocks])
 
     def _warn_of_source_among_columns(self, index: NDArray[np.intp]) -> None:
         """Warn of a column that is the source: the model would learn the noise of each as if it were the truth."""

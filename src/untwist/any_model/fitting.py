@@ -63,7 +63,7 @@ def fit_any_model(
     X = settle_rows(X)
     columns.check_allowed(settings, solo)
     check_review_allowed(reviewed is not None, settings, columns, solo)
-    rows = read_rows(X, y, sample_weight, columns, None, settings.cv, reviewed, settings.seed)
+    rows = read_rows(settings, X, y, sample_weight, columns, reviewed)
     settings.check_classes(len(rows.classes))
     assert rows.folds is not None  # There are rows.
     class_weights = _weigh_classes(settings, rows)
