@@ -239,6 +239,16 @@ def test_weights_that_an_estimator_refuses_leave_it_with_the_labels():
     assert not takes_sample_weight(make_pipeline(LogisticRegression(), KNeighborsClassifier()))
 
 
+def test_where_nothing_is_to_be_fitted_anew_clones_stay_as_they_are():
+    X, labels, folds = draw()
+    told = X, labels, CLASSES, folds, np.ones(90)
+    deaf = cross_fit_clones(KNeighborsClassifier(), *told)
+    with pytest.warns(UserWarning, match="all count alike, whatever they are worth"):
+        assert deaf.refit(labels, np.full(90, 0.5)) is deaf
+    frozen = cross_fit_clones(FrozenEstimator(GaussianNB().fit(X, CLASSES[labels])), *told)
+    assert frozen.refit(1 - labels, np.full(90, 0.5)) is frozen
+
+
 def test_folds_that_leave_out_rows_are_joined_by_a_clone_of_all():
     X, labels, _ = draw()
     held_out = np.array([np.arange(90) // 30 == 1, np.arange(90) // 30 == 2])

@@ -9,15 +9,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils import get_tags
 
 from untwist.any_model.fitting import fit_any_model
-from untwist.automatic.reviews import fit_with_review
-from untwist.automatic.search import Search
-from untwist.automatic.sources import fit_by_source
+from untwist.any_model.rows import encode_review
+from untwist.automatic.recipe import fit_recipe
 from untwist.blas import use_one_blas_thread
 from untwist.data.encoding import AcceptedTables
-from untwist.data.reviews import ReviewedRows, read_review
+from untwist.data.reviews import read_review
 from untwist.fit_arguments import SourceColumns
-from untwist.fitting import Fit
 from untwist.model import FittedModel
+from untwist.near_duplicates import find_near_duplicates
 from untwist.predicting import ModelPredictions, expose, require
 from untwist.progress import show_progress
 from untwist.settings import RECIPE_DEFAULTS, Settings, choose_recipe_engine, resolve_recipe
@@ -46,15 +45,6 @@ NO_CHOICE = "an estimator was given, so that nothing was left to choose"
 
 #: Why `sources_` may be missing.
 NO_SOURCES = "fit was not told the sources of the labels, or Ctrl-C came before they were judged"
-
-
-def _choose_fit(data: TrainingData, review: ReviewedRows | None) -> Fit:
-    """Fit by what is known of the labels beside the labels: who gave them, or what a person has found."""
-    if data.sources is not None:
-        return fit_by_source(data)
-    if review is not None and review.is_reviewed.any():
-        return fit_with_review(data, review)
-    return Search(data).run()
 
 
 def _find_sources(model: FittedModel) -> Any:
@@ -273,11 +263,11 @@ class UntwistClassifier(ModelPredictions):
             estimator=self,
         )
         with use_one_blas_thread():
-            twins = data.find_twins()
+            twins = find_near_duplicates(data)
         if twins is not None:
             warnings.warn(twins.describe(), UserWarning, stacklevel=2)
         with use_one_blas_thread(), show_progress(settings.verbose > 0 and data.workers.rank == 0):
-            fit = _choose_fit(data, None if review is None else review.encode(data.classes))
+            fit = fit_recipe(data, encode_review(review, data.classes))
         self.model_ = fit.model if twins is None else fit.model.remember_twins(twins)
         if fit.interrupt is not None:
             raise fit.interrupt

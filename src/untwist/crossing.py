@@ -139,6 +139,7 @@ class ClonesByFold:
         Returns
         -------
         ClonesByFold
+            These clones themselves where nothing is left to fit anew.
         """
         if self.X is None:
             raise ValueError("the rows were dropped, so that nothing can be fitted to them again: fit anew")
@@ -147,12 +148,14 @@ class ClonesByFold:
             return self  # It is not fitted, whatever the labels are.
         if not takes_sample_weight(self.estimator) and not np.array_equal(weight, before.weight):
             warnings.warn(
-                f"{name_estimator(self.estimator)} takes no sample_weight: labels that were changed are, but all weigh "
-                "what they weighed before",
+                f"{name_estimator(self.estimator)} takes no sample_weight: labels that a review changed are learned, "
+                "but all count alike, whatever they are worth",
                 UserWarning,
                 stacklevel=2,
             )
             weight = np.where(weight > 0, before.weight, 0.0)
+        if np.array_equal(labels, before.labels) and np.array_equal(weight, before.weight):
+            return self
         unseen = replace(before, labels=np.asarray(labels, dtype=np.intp), weight=weight)
         return _fit_clones(self.estimator, self.X, unseen, self.trained, self.n_jobs)
 

@@ -288,13 +288,13 @@ class PILBoostClassifier(ModelPredictions):
 
     def _warn_of_idle_parameters(self, data: TrainingData) -> None:
         """Warn of parameters that were given and play no part in this fit."""
-        if self.eval_metric is not None and data.validation_weight is None:
+        if self.eval_metric is not None and data.validation.weight is None:
             warnings.warn(
                 "eval_metric measures nothing in this fit: give X_val and y_val, or early_stopping=True",
                 UserWarning,
                 stacklevel=3,
             )
-        if data.settings.feature_weights is not None and data.growth.max_features >= 1.0:
+        if data.settings.columns.feature_weights is not None and data.growth.max_features >= 1.0:
             warnings.warn(
                 "feature_weights play no part in this fit, as every tree may use all columns: give max_features too, "
                 "such as Growth(max_features=0.5, feature_weights=...)",

@@ -28,6 +28,7 @@ from untwist.boosting.engines.registry import ENGINES, find_engine
 from untwist.boosting.forest import count_threads
 from untwist.boosting.measuring import Metric, read_metric
 from untwist.boosting.runs import Callback
+from untwist.column_rules import ColumnRules
 from untwist.data.encoding import AcceptedTables
 from untwist.data.groups import OwnFolds
 from untwist.growth import Growth
@@ -150,9 +151,9 @@ class Settings:
         The loss, None for the alpha-loss, and which of `untwist.theory.links.LINKS` it is boosted with.
     cv : int, splitter or iterable
         The number of folds, or folds of one's own as they were given.
-    categorical_features, monotonic_cst, interaction_cst, feature_weights, class_weight
-        As given.
-    warm_start, callbacks, n_jobs, verbose
+    columns : ColumnRules
+        What was said of columns.
+    class_weight, callbacks, verbose
         As given.
     metric : Metric or None
         What is measured after each round besides log-loss and error, and stops a fit with given settings early.
@@ -177,14 +178,9 @@ class Settings:
     init: str
     loss: Loss | None
     link_name: str
-    categorical_features: Any
-    monotonic_cst: Any
-    interaction_cst: Any
-    feature_weights: Any
+    columns: ColumnRules
     class_weight: Any
-    warm_start: bool
     callbacks: tuple[Callback, ...]
-    n_jobs: int | None
     verbose: int
     seed: int
     metric: Metric | None = None
@@ -221,9 +217,9 @@ class Settings:
 
     def mixes_families(self, n_classes: int) -> bool:
         """Tell whether trees of random thresholds, which heed no rules for columns, join the boosted ones."""
-        if not self.mixes or self.interaction_cst is not None or self.feature_weights is not None:
+        if not self.mixes or self.columns.interaction_cst is not None:
             return False
-        return self.engine.boosts_jointly and (n_classes > 2 or not _has_directions(self.monotonic_cst))
+        return self.engine.boosts_jointly and (n_classes > 2 or not self.columns.has_directions)
 
     def make_link(self, alpha: float) -> Link:
         """Return the link at an alpha."""
@@ -310,14 +306,9 @@ def resolve_recipe(parameters: Mapping[str, Any], *, seed: int | None = None) ->
         init="prior",
         loss=None,
         link_name="clipped",
-        categorical_features=parameters["categorical_features"],
-        monotonic_cst=parameters["monotonic_cst"],
-        interaction_cst=parameters["interaction_cst"],
-        feature_weights=None,
+        columns=_read_columns(parameters),
         class_weight=parameters["class_weight"],
-        warm_start=False,
         callbacks=_check_callbacks(parameters["callbacks"]),
-        n_jobs=parameters["n_jobs"],
         verbose=_check_verbose(parameters["verbose"]),
         seed=_draw_seed(parameters["random_state"]) if seed is None else seed,
         cv=_check_cv(parameters["cv"]),
@@ -389,17 +380,18 @@ def resolve_paper(parameters: Mapping[str, Any], *, seed: int | None = None) -> 
         init=_check_init(growth["init"]),
         loss=loss,
         link_name=_check_link(parameters["link"], loss, alphas, engine),
-        categorical_features=parameters["categorical_features"],
-        monotonic_cst=parameters["monotonic_cst"],
-        interaction_cst=parameters["interaction_cst"],
-        feature_weights=growth["feature_weights"],
+        columns=replace(_read_columns(parameters), feature_weights=growth["feature_weights"]),
         class_weight=parameters["class_weight"],
-        warm_start=bool(parameters["warm_start"]),
         callbacks=_check_callbacks(parameters["callbacks"]),
-        n_jobs=parameters["n_jobs"],
         verbose=_check_verbose(parameters["verbose"]),
         seed=_draw_seed(parameters["random_state"]) if seed is None else seed,
         metric=read_metric(parameters["eval_metric"]),
+    )
+
+
+def _read_columns(parameters: Mapping[str, Any]) -> ColumnRules:
+    return ColumnRules(
+        **{name: parameters[name] for name in ("categorical_features", "monotonic_cst", "interaction_cst")}
     )
 
 
@@ -540,13 +532,6 @@ def _check_noise(noise: Any) -> Any:
     if rate_neg + rate_pos >= 1:
         raise ValueError(f"noise must be two rates that sum to less than 1, got {noise!r}: swap the labels first")
     return rate_neg, rate_pos
-
-
-def _has_directions(monotonic_cst: Any) -> bool:
-    """Tell whether any column is to be monotone."""
-    directions = list(monotonic_cst.values()) if isinstance(monotonic_cst, dict) else monotonic_cst
-    # What is no list of directions is refused where the table is known.
-    return directions is not None and np.ndim(directions) > 0 and bool(np.any([one != 0 for one in directions]))
 
 
 def _check_link(link: Any, loss: Loss | None, alphas: tuple[float, ...] | None, engine: Engine) -> str:

@@ -4,14 +4,21 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
-from untwist.any_model.rows import read_rows
+from untwist.any_model import rows as room
 from untwist.batches import Batches
 from untwist.fit_arguments import SourceColumns
 from untwist.out_of_fold import RowContext
+from untwist.settings import RECIPE_DEFAULTS, resolve_recipe
 
 TEXTS = [f"text {one // 2}" for one in range(40)]  # Every text is there twice.
 LABELS = np.array(["no", "yes"])[np.arange(40) // 2 % 2]
 NOTHING = SourceColumns(None, None, None)
+
+
+def read_rows(X, y, weight, sources, seed, cv=None, reviewed=None):
+    """Read rows by a seed and folds alone."""
+    settings = resolve_recipe({**RECIPE_DEFAULTS, "cv": cv, "random_state": seed})
+    return room.read_rows(settings, X, y, weight, sources, reviewed)
 
 
 def list_folds(rows):

@@ -68,7 +68,7 @@ def test_a_column_that_is_left_out_is_0_everywhere_and_no_category(fitted, told,
     if without is not None:
         expected = np.where(np.arange(3) == without, 0.0, X)
         np.testing.assert_allclose(np.asarray(data.rows.X)[:, without], expected[:, without])
-    assert list(data.settings.monotonic_cst) == [1, 0, 0]
+    assert list(data.settings.columns.monotonic_cst) == [1, 0, 0]
 
 
 def test_folds_of_ones_own_are_kept(told):

@@ -12,12 +12,13 @@ from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
 from untwist.data.twins import Twins, draw_rows, find_split_rows, find_twins
 from untwist.fit_arguments import SourceColumns
+from untwist.near_duplicates import find_near_duplicates
 from untwist.training_data import TrainingData
 
 
 def look(X, y, **parameters):
     settings = resolve(make_classifier(random_state=0, **parameters).get_params())
-    return TrainingData.collect(settings, X, y).find_twins()
+    return find_near_duplicates(TrainingData.collect(settings, X, y))
 
 
 def look_slowly(X, labels, fold_of_row):
@@ -276,7 +277,7 @@ def test_numbers_of_half_the_width_are_looked_at_too(dtype):
 
 def look_with_groups(X, y, groups):
     settings = resolve(UntwistClassifier(random_state=0).get_params())
-    return TrainingData.collect(settings, X, y, sources=SourceColumns(groups=groups)).find_twins()
+    return find_near_duplicates(TrainingData.collect(settings, X, y, sources=SourceColumns(groups=groups)))
 
 
 def test_groups_that_do_not_keep_patients_together_are_said_to():

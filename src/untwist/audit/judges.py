@@ -33,6 +33,7 @@ from untwist.noise.model import NoiseModel
 from untwist.noise.out_of_fold import estimate_noise_of, estimate_noise_of_reviewed, estimate_noise_of_sources
 from untwist.noise.sources import NoiseBySource
 from untwist.out_of_fold import OutOfFold
+from untwist.settings import RECIPE_DEFAULTS, resolve_recipe
 from untwist.sums import average
 
 __all__ = ["Judges", "ask_clones", "ask_fitted_model", "fit_own_model", "judges_by_own_folds", "read_judges"]
@@ -233,7 +234,8 @@ def ask_clones(
     -------
     Judges
     """
-    rows = read_rows(X, y, sample_weight, columns, random_state, cv, reviewed)
+    settings = resolve_recipe({**RECIPE_DEFAULTS, "cv": cv, "random_state": random_state})
+    rows = read_rows(settings, X, y, sample_weight, columns, reviewed)
     assert rows.folds is not None  # There are rows.
     told = rows.labels, rows.classes, rows.folds, rows.weight
     unseen = cross_fit_clones(model, X, *told, context=rows.context, n_jobs=n_jobs).out_of_fold
@@ -265,7 +267,8 @@ def read_judges(
         With a UserWarning where they look as if they had seen the labels.
     """
     with know_rows():  # Posteriors of so many classes say that they are classes.
-        rows = read_rows(X, y, sample_weight, columns, random_state, None, reviewed)
+        settings = resolve_recipe({**RECIPE_DEFAULTS, "random_state": random_state})
+        rows = read_rows(settings, X, y, sample_weight, columns, reviewed)
     n_rows = len(rows.labels)
     raw = read_posteriors(pred_probs, rows.classes, n_rows)
     _warn_of_contradiction(raw, rows)

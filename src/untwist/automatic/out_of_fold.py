@@ -147,28 +147,23 @@ def find_posteriors(model: FittedModel, data: TrainingData, held: HeldOutScores,
     Returns
     -------
     OutOfFold
-        Of the training rows, or of validation rows where these took the place of folds: that are all rows then.
     """
-    first, end = (data.n_rows, len(data.rows.labels)) if data.validation_was_given else (0, data.n_rows)
-    if data.validation_was_given:
-        weight = held_out_weight[0, first:end]
-        shares = (held_out_weight[:, first:end] > 0).astype(np.float64)
-    else:
-        weight = data.unweigh_classes()
+    weight = data.unweigh_classes()
+    if data.own_folds is None:
         # A row without weight was seen by nobody, so that every fold judges it.
         shares = find_held_out_shares(held_out_weight, data.rows.weight)
         shares = np.where(weight > 0, shares, 1.0 / len(shares))
-    if data.own_folds is not None:  # They say who judges a row without weight, too.
-        shares = data.own_folds.held_out[: len(shares)].astype(np.float64)
+    else:  # They say who judges a row without weight, too.
+        shares = data.own_folds.held_out[: len(held_out_weight)].astype(np.float64)
     is_complete = data.folds is not None and len(shares) == len(data.folds) and data.workers.size == 1
     return OutOfFold(
         classes=model.classes,
-        posterior=model.unweigh(model.posterior.twisted(held.average(end)[first:])),
-        labels=data.rows.labels[first:end].astype(np.intp),
+        posterior=model.unweigh(model.posterior.twisted(held.average(data.n_rows))),
+        labels=data.rows.labels.astype(np.intp),
         weight=weight,
         held_out=shares,
         context=RowContext(
             fingerprint=data.fingerprint if is_complete else None, groups=data.groups, own_folds=data.own_folds
         ),
-        by_fold=JudgedParts(held.rows - first, held.weight, model.find_posterior_of_labels(held.scores)),
+        by_fold=JudgedParts(held.rows, held.weight, model.find_posterior_of_labels(held.scores)),
     )

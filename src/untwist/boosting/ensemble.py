@@ -78,10 +78,6 @@ class Ensemble:
             return self
         return self.keep_first(int(np.nanargmin(self.losses)) + 1)
 
-    def forget_validation(self) -> Ensemble:
-        """Return the same rounds without what is known of validation rows."""
-        return replace(self, losses=np.zeros(0), errors=np.zeros(0))
-
     def append(self, later: Ensemble) -> Ensemble:
         """Return these rounds, then those of a run that went on where this one ended."""
         n_rounds = len(self)

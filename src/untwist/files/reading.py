@@ -187,7 +187,10 @@ def _read_classifier(about: Any, arrays: ArrayReader) -> ModelPredictions:
             **{**settings, "growth": _read_growth(settings), "estimator": None, "loss": None}
         )
         accepted = _find_accepted_tables(classifier)
-    classifier.model_ = _read_model(about, arrays, accepted)
+    model = _read_model(about, arrays, accepted)
+    has_chosen = model.choice is not None
+    require(has_chosen == (kind is UntwistClassifier), "an UntwistClassifier has chosen, and no other class has")
+    classifier.model_ = model
     return classifier
 
 
