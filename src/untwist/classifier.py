@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -12,6 +13,7 @@ from untwist.any_model.fitting import fit_any_model
 from untwist.any_model.rows import encode_review
 from untwist.automatic.recipe import fit_recipe
 from untwist.blas import use_one_blas_thread
+from untwist.class_order import list_ordered_categories
 from untwist.data.encoding import AcceptedTables
 from untwist.data.reviews import read_review
 from untwist.fit_arguments import SourceColumns
@@ -72,6 +74,10 @@ class UntwistClassifier(ModelPredictions):
         "auto" estimates the noise. None believes every label. If you know it, give the share of the first class that
         bears the label of the second, and the share of the second that bears that of the first; or the transition
         matrix, with a row per true class and a column per label, in the order of `classes_`.
+    order : array-like of labels or None, default None
+        All labels, the lowest first, where several classes have an order: ratings, grades, levels of a number. Rows
+        that are hard to tell from a neighbour are then expected, and noise is looked for between other classes. None is
+        the order of an ordered categorical of pandas, if the labels are one, and else no order.
     cv : int, splitter, iterable or None, default None
         The folds that labels are judged by. None is five, an int another number: drawn by what rows hold, whole groups
         where `fit` is given some. Or folds of one's own: a splitter of scikit-learn's kind, such as TimeSeriesSplit, or
@@ -163,6 +169,7 @@ class UntwistClassifier(ModelPredictions):
         estimator: Any = None,
         *,
         noise: Any = "auto",
+        order: Any = None,
         cv: Any = None,
         class_weight: Any = None,
         categorical_features: Any = "auto",
@@ -177,6 +184,7 @@ class UntwistClassifier(ModelPredictions):
     ) -> None:
         self.estimator = estimator
         self.noise = noise
+        self.order = order
         self.cv = cv
         self.class_weight = class_weight
         self.categorical_features = categorical_features
@@ -243,6 +251,8 @@ class UntwistClassifier(ModelPredictions):
         self
         """
         settings = self._resolve_settings()
+        if settings.order is None:
+            settings = replace(settings, order=list_ordered_categories(y))
         columns = SourceColumns(source, item, groups)
         if self.estimator is not None:
             self._refuse_settings_of_the_recipe()

@@ -39,6 +39,8 @@ class RowContext:
         The rows that a person has reviewed, if there are such; the labels of an `OutOfFold` are those from before.
     own_folds : OwnFolds or None
         The rows that each fold trained on and judged, where folds of one's own were given.
+    order : array of int or None
+        The place of each class, from 0, where classes have an order.
     twins : Twins or None
         Rows that nearly repeat rows of other folds, if so many do that what is said of them may be memory.
     """
@@ -48,6 +50,7 @@ class RowContext:
     sources: LabelSources | None = None
     reviewed: ReviewedRows | None = None
     own_folds: OwnFolds | None = None
+    order: NDArray[np.intp] | None = None
     twins: Twins | None = None
 
     __repr__ = abbreviate

@@ -89,6 +89,7 @@ RECIPE_DEFAULTS: dict[str, Any] = {
     "interaction_cst": None,
     "engine": "auto",
     "device": "cpu",
+    "order": None,
     "callbacks": None,
     "n_jobs": None,
     "random_state": None,
@@ -159,6 +160,8 @@ class Settings:
         What is measured after each round besides log-loss and error, and stops a fit with given settings early.
     seed : int
         What all random choices of the fit follow from.
+    order : tuple or None
+        The labels, the lowest first, where classes have an order.
     """
 
     engine: Engine
@@ -185,6 +188,7 @@ class Settings:
     seed: int
     metric: Metric | None = None
     cv: Any = N_FOLDS
+    order: tuple[Any, ...] | None = None
 
     @property
     def growth(self) -> TreeGrowth:
@@ -300,6 +304,7 @@ def resolve_recipe(parameters: Mapping[str, Any], *, seed: int | None = None) ->
         by_edge=False,
         patience=0,
         known_noise=None if estimates_noise else noise,
+        order=_check_order(parameters["order"]),
         estimates_noise=estimates_noise,
         mixes=True,
         shares=MIXED_SHARES,
@@ -515,6 +520,15 @@ def _check_estimator(estimator: Any) -> Any:
     if estimator is not None and (isinstance(estimator, type) or not can_learn):
         raise ValueError(f"estimator must be an object with fit and predict, got {estimator!r}")
     return estimator
+
+
+def _check_order(order: Any) -> tuple[Any, ...] | None:
+    """Return the labels, the lowest first, or None."""
+    if order is None:
+        return None
+    if isinstance(order, str) or np.ndim(order) != 1:
+        raise ValueError(f"order must be a list of all labels, the lowest first, or None, got {order!r}")
+    return tuple(np.asarray(order).tolist())
 
 
 def _check_noise(noise: Any) -> Any:

@@ -11,6 +11,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
 from untwist.arguments import Array
+from untwist.class_order import place_classes
 from untwist.data.batches import Batches
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import mix_bits, split_groups_into_folds, split_into_folds, split_items_into_folds
@@ -113,6 +114,7 @@ def _read_table(
         sources=data.sources,
         reviewed=encode_review(review, data.classes),
         own_folds=data.own_folds,
+        order=place_classes(settings.order, data.classes),
         twins=find_near_duplicates(data),
     )
     labels = data.rows.labels.astype(np.intp)
@@ -140,6 +142,7 @@ def _read_others(
         groups=groups,
         sources=votes,
         reviewed=encode_review(review, classes),
+        order=place_classes(settings.order, classes),
         own_folds=None if X is None else read_folds(settings.cv, X, given, groups, votes, review is not None),
     )
     rows = JudgedRows(classes, numbers.astype(np.intp), weight, None, None, context)

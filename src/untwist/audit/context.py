@@ -116,6 +116,8 @@ class AuditContext:
         Rows of different folds that nearly repeat each other, where so many do that the models may have remembered
         labels; None where there are none. With groups they are looked for among rows whose group has several rows or
         is not known. Nothing is excluded of such rows.
+    chance : bool
+        Whether labels are outcomes that chance has a part in, none of which is called wrong.
     order : array of int or None
         The place of each class where classes have a natural order, as numbers and ordered categories have; None where
         they have none.
@@ -133,6 +135,7 @@ class AuditContext:
     judged: NDArray[np.bool_] | None = None
     twins: Twins | None = None
     order: NDArray[np.intp] | None = None
+    chance: bool = False
 
     def can_tell(self, noise: NoiseModel) -> bool:
         """Tell whether the share of wrong labels can be told: not where rows have near-duplicates in other folds.

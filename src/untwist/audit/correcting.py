@@ -6,8 +6,7 @@ still make labels worse where a class has few rows: its own labels say too littl
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +26,6 @@ __all__ = [
     "count_expected",
     "doubt_correction",
     "find_likely_wrong",
-    "find_order",
     "find_settled",
     "lie_along_order",
     "runs_along_order",
@@ -41,46 +39,6 @@ UNDECIDED = "it is undecided whether labels are wrong or rows are hard"
 #: are hard along that order. It is 0.22 and more where levels of a number are the classes, whatever the noise, and at
 #: most 0.08 where classes have no order, or where labels move to the next class alone.
 LEAST_ALONG_ORDER = 0.15
-#: A label that begins with a number.
-NUMBERED = re.compile(r"\s*([-+]?\d+(?:\.\d+)?)")
-
-
-def find_order(y: Any, classes: NDArray[Any]) -> NDArray[np.intp] | None:
-    """Find the natural order of classes: numbers have one, labels that begin with numbers, and ordered categories.
-
-    Parameters
-    ----------
-    y : array-like
-        The labels as they were given; an ordered categorical of pandas says its order.
-    classes : array
-        The labels that there are.
-
-    Returns
-    -------
-    array of int or None
-        The place of each class, from 0; None where classes have no order that is known, and where there are two.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> find_order(None, np.array(["10 or more", "2 to 9", "none, or 1"])), find_order(None, np.array([1, 2, 5]))
-    (None, array([0, 1, 2]))
-    >>> find_order(None, np.array(["10 or more", "2 to 9", "1"]))
-    array([2, 1, 0])
-    """
-    names = classes.tolist()
-    kind = getattr(y, "dtype", None)
-    values: list[Any] = []
-    if getattr(kind, "ordered", False):
-        known = list(getattr(kind, "categories", []))
-        values = [known.index(one) for one in names] if set(names) <= set(known) else []
-    elif classes.dtype.kind in "iuf":
-        values = names
-    elif all(found := [NUMBERED.match(str(one)) for one in names]):
-        values = [float(one[1]) for one in found if one is not None]
-    if len(names) < 3 or len(set(values)) < len(names):
-        return None
-    return np.argsort(np.argsort(values))
 
 
 def lie_along_order(contradicted: Array, order: NDArray[np.intp]) -> bool:

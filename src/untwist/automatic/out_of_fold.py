@@ -13,6 +13,7 @@ from scipy import sparse
 from untwist.arguments import Array
 from untwist.boosting.engines.engine import Rows
 from untwist.boosting.forest import Forest, iterate_row_blocks
+from untwist.class_order import place_classes
 from untwist.crossing import find_held_out_shares
 from untwist.data.groups import OwnFolds
 from untwist.display import abbreviate
@@ -163,7 +164,10 @@ def find_posteriors(model: FittedModel, data: TrainingData, held: HeldOutScores,
         weight=weight,
         held_out=shares,
         context=RowContext(
-            fingerprint=data.fingerprint if is_complete else None, groups=data.groups, own_folds=data.own_folds
+            fingerprint=data.fingerprint if is_complete else None,
+            groups=data.groups,
+            own_folds=data.own_folds,
+            order=place_classes(data.settings.order, model.classes),
         ),
         by_fold=JudgedParts(held.rows, held.weight, model.find_posterior_of_labels(held.scores)),
     )

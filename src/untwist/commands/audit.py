@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.audit import DataIssue, LabelAudit, Slice, audit_labels
-from untwist.audit.correcting import find_likely_wrong, find_order
+from untwist.audit.correcting import find_likely_wrong
 from untwist.audit.explaining import explain_rows
 from untwist.audit.hidden_sources import allow_for
 from untwist.audit.posteriors import read_posteriors
+from untwist.class_order import find_natural_order
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file, read_reviewed
 from untwist.commands.kinds import COMPRESS
@@ -98,7 +99,7 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     context = replace(
         audit.context,
         twins=name_twins(audit.context.twins, sheet, table, options.label),
-        order=find_order(sheet.frame[options.label], audit.classes),  # A file may say the order of categories.
+        order=find_natural_order(sheet.frame[options.label], audit.classes),  # A file may say the order of categories.
     )
     audit = replace(audit, context=context)
     if options.seek_sources:
