@@ -27,7 +27,7 @@ def list_ordered_categories(y: Any) -> tuple[Any, ...] | None:
     tuple or None
     """
     kind = getattr(y, "dtype", None)
-    return tuple(kind.categories) if getattr(kind, "ordered", False) else None
+    return tuple(kind.categories) if kind is not None and getattr(kind, "ordered", False) else None
 
 
 def place_classes(order: tuple[Any, ...] | None, classes: NDArray[Any]) -> NDArray[np.intp] | None:
