@@ -135,6 +135,7 @@ class PILBoostClassifier(ModelPredictions):
         Indices of the training rows that `fit` held out for validation.
     feature_importances_ : array
         The paper's importances: the sum over rounds of leverage times the tree's impurity importances, normalised.
+        Missing where an `estimator` was given that has none.
     n_features_in_, feature_names_in_ : int, array
         As everywhere in scikit-learn.
 
@@ -255,7 +256,8 @@ class PILBoostClassifier(ModelPredictions):
             Validation rows. They serve to follow the loss and to stop early, never to train.
         groups : array-like or None
             Which rows belong together: those of one patient, customer or machine. Text, numbers or categories; None or
-            NaN for a row by itself. Early stopping holds out whole groups. It is no feature: leave its column out of X.
+            NaN for a row by itself. Early stopping holds out whole groups, which is all that they are for: without it,
+            or with X_val, there must be none. It is no feature: leave its column out of X.
         init_score, init_score_val : array-like or None
             The score of each row (of X, of X_val) that boosting begins at, a column per class beyond two, such as the
             `decision_function` of another model: what is learned is what to add to it. As in LightGBM predictions do
@@ -267,6 +269,11 @@ class PILBoostClassifier(ModelPredictions):
         """
         previous = getattr(self, "model_", None) if self.warm_start else None
         settings = resolve_paper(list_parameters(self), seed=None if previous is None else previous.seed)
+        if groups is not None and (X_val is not None or not settings.patience):
+            raise ValueError(
+                "groups play no part in this fit, as only early stopping keeps them together, where it holds rows out: "
+                "give early_stopping=True and no X_val, or leave groups out"
+            )
         data = TrainingData.collect(
             settings,
             X,
