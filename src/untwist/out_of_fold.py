@@ -40,7 +40,7 @@ class RowContext:
     own_folds : OwnFolds or None
         The rows that each fold trained on and judged, where folds of one's own were given.
     twins : Twins or None
-        Rows that nearly repeat rows of other folds, if so many do that what is said of them may be memory.
+        Rows that nearly repeat rows of other folds, if enough do for what is said of them to be memory.
     """
 
     fingerprint: int | None = None

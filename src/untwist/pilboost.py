@@ -55,7 +55,7 @@ class PILBoostClassifier(ModelPredictions):
     max_depth : int or None, default 3
         Depth of the trees that serve as weak learners; None for as deep as they get.
     max_leaf_nodes : int >= 2 or None, default None
-        Grow the best split first up to so many leaves, instead of level by level.
+        Grow the best split first up to this number of leaves, instead of level by level.
     min_samples_leaf : int, default 1
         Rows in a leaf, at least. Only rows with a boosting weight count; in the compiled engine each counts with its
         sample weight.
@@ -88,9 +88,9 @@ class PILBoostClassifier(ModelPredictions):
         `untwist.boosting.algorithm`, the paper's pseudo-code, over regression trees of scikit-learn, and knows neither
         categories nor most of `growth`. "auto" is "compiled" for the alpha-loss unless an `estimator` is given.
     early_stopping : bool or int, default False
-        Stop when the log-loss of the twisted posterior on validation rows has not fallen for so many rounds (True: 10),
-        and keep the rounds up to its minimum. Validation rows are those given to `fit`, else a tenth of every class,
-        drawn by contents. Classes beyond two stop each by itself.
+        Stop when the log-loss of the twisted posterior on validation rows has not fallen for this number of rounds
+        (True: 10), and keep the rounds up to its minimum. Validation rows are those given to `fit`, else a tenth of
+        every class, drawn by contents. Classes beyond two stop each by itself.
     eval_metric : str, function or None, default None
         What early stopping goes by in place of the log-loss, and what `evals_result_` tells besides it, of the twisted
         posterior of validation rows, whose labels are noisy too (see Notes).
@@ -107,8 +107,8 @@ class PILBoostClassifier(ModelPredictions):
     random_state : int, RandomState, Generator or None, default None
         What random choices follow from. A generator of NumPy gives one number to every fit.
     verbose : int, default 0
-        Report to standard error every so many rounds, and show how far the fit is, with an estimate of what is left: a
-        line in a terminal, a bar in a notebook.
+        Rounds between two reports to standard error, none for 0. It also shows how far the fit is, with an estimate of
+        what is left: a line in a terminal, a bar in a notebook.
 
     Attributes
     ----------

@@ -86,7 +86,7 @@ def resumed(model: PILBoostClassifier, path: str | os.PathLike[str]) -> PILBoost
             raise ValueError(
                 f"{path} was fitted with {name}={value!r}, not {wanted[name]!r}: remove it, or set that back"
             )
-    again = copy(model)  # A subclass may have a constructor of its own.
+    again = copy(model)
     again.warm_start = True
     again.model_ = found.model_
     return again
