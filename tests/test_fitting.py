@@ -15,7 +15,7 @@ from untwist.boosting.runs import Ending, advance
 from untwist.data.batches import Encoded
 from untwist.data.workers import Workers
 from untwist.fit_arguments import InitScores, ValidationTable
-from untwist.fitting import AlphaDecision, boost_given_settings, decide_alpha, replay_rounds
+from untwist.fitting import boost_given_settings, decide_alpha, replay_rounds
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 from untwist.noise.paper import MenonEstimate, menon
@@ -91,7 +91,7 @@ def test_only_rows_that_were_held_out_before_are_known_to_be_unseen(given, rows,
 
 def test_alpha_is_that_of_the_settings():
     data = SimpleNamespace(settings=SimpleNamespace(alphas=(2.0,)))
-    assert (decide_alpha(data).alpha, decide_alpha(data).estimate) == (2.0, None)
+    assert decide_alpha(data) == (2.0, None)
 
 
 def test_menon_sees_the_rows_with_a_weight_whether_sparse_or_not(table):
@@ -100,7 +100,7 @@ def test_menon_sees_the_rows_with_a_weight_whether_sparse_or_not(table):
     rows = weight > 0
     data = collect((X, y, weight), alpha="menon")
     expected = menon(X[rows], y[rows], sample_weight=weight[rows], random_state=data.growth.seed)
-    assert decide_alpha(data) == AlphaDecision(expected.alpha, expected)
+    assert decide_alpha(data) == (expected.alpha, expected)
     assert decide_alpha(collect((sparse.csr_array(X), y, weight), alpha="menon")) == decide_alpha(data)
 
 

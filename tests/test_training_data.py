@@ -380,7 +380,6 @@ def test_rows_are_refused_that_nothing_can_be_told_of(table):
     given = {"n_estimators": 2, "max_depth": 2}
     for sources, settings, message in [
         (SourceColumns(source), {"alpha": 2.0, **given}, "source must be None where no noise is estimated"),
-        (SourceColumns(item=source), {}, "item must come with source"),
         (SourceColumns(groups=across), {"cv": in_halves}, "cv trains on some rows of group"),
         (SourceColumns(source, across), {"cv": in_halves}, "cv trains on some labels of the item"),
         (SourceColumns(source), {"cv": folds}, "source must be None with a cv that does not judge every row"),

@@ -133,11 +133,11 @@ class UntwistClassifier(ModelPredictions):
         of all labels together, as they weighed in the training. Where `fit` has warned of near-duplicates this is None
         if no noise was found and no source stands out; otherwise its shares are lower limits at best.
     choice_ : Choice
-        What was tried and chosen. It can be printed.
+        What the recipe tried and chose. It can be printed. Missing around an estimator, which has nothing to choose.
     feature_importances_ : array
-        The sum over trees of the impurity importances, normalised.
+        The sum over the recipe's trees of the impurity importances, normalised. Missing around an estimator.
     n_features_in_, feature_names_in_ : int, array
-        As everywhere in scikit-learn.
+        As everywhere in scikit-learn; missing around an estimator whose rows are no table.
 
     Notes
     -----

@@ -28,7 +28,7 @@ __all__ = [
     "write_table",
 ]
 
-#: Arrays of up to so many values are shown as they are.
+#: Arrays of at most this many values are shown as they are.
 FEW_VALUES = 6
 #: Width of a value other than an array in a short form, in characters.
 VALUE_WIDTH = 60

@@ -78,6 +78,10 @@ class SourceColumns:
     item: Any = None
     groups: Any = None
 
+    def __post_init__(self) -> None:
+        if self.item is not None and self.source is None:
+            raise ValueError("item must come with source: who gave each of the labels of an item")
+
     def check_allowed(self, settings: Settings, workers: Workers) -> None:
         """Raise an error where sources are given that nothing can be told of."""
         if any(workers.gather(self.source is not None)) and workers.size > 1:
@@ -122,8 +126,6 @@ class SourceColumns:
         -------
         LabelSources or None
         """
-        if self.item is not None and self.source is None:
-            raise ValueError("item must come with source: who gave each of the labels of an item")
         if self.source is None:
             return None
         names, index = read_names("source", self.source, len(labels))

@@ -28,7 +28,6 @@ from untwist.theory.links import Link
 from untwist.training_data import TrainingData
 
 __all__ = [
-    "AlphaDecision",
     "Fit",
     "Replay",
     "boost_given_settings",
@@ -37,7 +36,7 @@ __all__ = [
     "replay_rounds",
 ]
 
-#: Up to so many rows, boosters work side by side, each on its share of the threads; beyond, one after the other.
+#: Up to this many rows, boosters work side by side, each on its share of the threads; beyond, one after the other.
 MOST_ROWS_SIDE_BY_SIDE = 200_000
 
 #: The compiled engine rounds boosting weights to this share of the heaviest row.
@@ -67,25 +66,17 @@ class Replay:
     sample_weight: Array
 
 
-@dataclass(frozen=True)
-class AlphaDecision:
-    """The alpha to boost with, and the estimate of `menon` where that has said it."""
-
-    alpha: float
-    estimate: MenonEstimate | None = None
-
-
-def decide_alpha(data: TrainingData) -> AlphaDecision:
-    """Return the alpha of the settings, or the one that `menon` estimates from the data."""
+def decide_alpha(data: TrainingData) -> tuple[float, MenonEstimate | None]:
+    """Return the alpha of the settings, or the one that `menon` estimates from the data, and the estimate."""
     if data.settings.alphas is not None:
-        return AlphaDecision(data.settings.alphas[0])
+        return data.settings.alphas[0], None
     if isinstance(data.rows.X, Encoded):
         raise ValueError('alpha="menon" needs the table in memory, got Batches: give a number')
     rows = np.flatnonzero(data.rows.weight)
     table = data.rows.X[rows].toarray() if sparse.issparse(data.rows.X) else data.rows.X[rows]
     weight = data.rows.weight[rows]
     estimate = menon(table, data.rows.labels[rows], sample_weight=weight, random_state=data.growth.seed)
-    return AlphaDecision(estimate.alpha, estimate)
+    return estimate.alpha, estimate
 
 
 def make_team(data: TrainingData) -> Team | None:
@@ -133,15 +124,15 @@ def boost_given_settings(
         If Ctrl-C came before there was a round of every class.
     """
     settings = data.settings
-    decision = decide_alpha(data)
-    link = settings.make_link(decision.alpha)
+    alpha, menon_estimate = decide_alpha(data)
+    link = settings.make_link(alpha)
     step_size = settings.choose_step(link)
     n_rounds_left = _count_rounds_left(data, link, previous)
     earlier = None if previous is None else list(previous.ensembles)
     runs = _start_runs(data, link, step_size, earlier)
 
     measurer = _make_measurer(
-        data, lambda: _make_model(data, decision, link, step_size, _join_rounds(earlier, runs)).posterior
+        data, lambda: _make_model(data, alpha, menon_estimate, link, step_size, _join_rounds(earlier, runs)).posterior
     )
     judge: Callable[[], bool] | None = None
     if measurer is not None:
@@ -152,7 +143,7 @@ def boost_given_settings(
             n_rounds_left = 0
 
     def make_model(ensembles: list[Ensemble]) -> FittedModel:
-        model = _make_model(data, decision, link, step_size, ensembles)
+        model = _make_model(data, alpha, menon_estimate, link, step_size, ensembles)
         return model if measurer is None else replace(model, curves=measurer.list_curves())
 
     stops_by_metric = settings.metric is not None
@@ -190,7 +181,7 @@ def boost_given_settings(
 
 
 def _keep_rounds(ensembles: list[Ensemble], count: int, earlier: list[Ensemble] | None) -> list[Ensemble]:
-    """Return what each class had after so many rounds; classes may have ended the earlier ones at different rounds."""
+    """Return what each class had after a count of rounds; classes may have ended earlier ones at different rounds."""
     n_earlier = [0] * len(ensembles) if earlier is None else [len(one) for one in earlier]
     n_later = max(0, count - max(n_earlier))
     kept = [min(count, before) + n_later for before in n_earlier]
@@ -309,7 +300,12 @@ def _join_rounds(earlier: list[Ensemble] | None, runs: list[BoosterRun]) -> list
 
 
 def _make_model(
-    data: TrainingData, decision: AlphaDecision, link: Link, step_size: float, ensembles: list[Ensemble]
+    data: TrainingData,
+    alpha: float,
+    estimate: MenonEstimate | None,
+    link: Link,
+    step_size: float,
+    ensembles: list[Ensemble],
 ) -> FittedModel:
     """Return the fitted model of these ensembles, with the noise that `menon` estimated, if it did."""
     validation_rows = np.flatnonzero(data.validation.share)
@@ -318,13 +314,13 @@ def _make_model(
         encoder=data.encoder,
         ensembles=tuple(ensembles),
         link=link,
-        alpha=decision.alpha,
+        alpha=alpha,
         step_size=step_size,
         class_weights=data.class_weights,
         seed=data.growth.seed,
         n_rows=data.n_rows,
         n_effective_rows=data.n_effective_rows,
-        menon=decision.estimate,
+        menon=estimate,
         validation_rows=validation_rows,
         validation_shares=data.validation.share[validation_rows],
         init=data.settings.init if data.init_scores is None else GIVEN_SCORES,

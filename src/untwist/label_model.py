@@ -56,7 +56,7 @@ class LabelModel:
     sources : NoiseBySource or None
         How noisy the labels of each source are; None where `fit` was given no sources.
     has_twins : bool
-        Whether so many training rows nearly repeat rows of other folds that the folds may have remembered labels.
+        Whether enough training rows nearly repeat rows of other folds for these to have remembered labels.
     """
 
     classes: NDArray[Any]

@@ -17,7 +17,7 @@ from untwist.training_data import TrainingData
 
 __all__ = ["find_near_duplicates"]
 
-#: So many rows are hashed at once, so that what it takes of memory is bounded.
+#: Rows that are hashed at once, so that what it takes of memory is bounded.
 ROWS_PER_HASHING = 65_536
 
 

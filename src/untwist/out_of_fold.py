@@ -42,7 +42,7 @@ class RowContext:
     order : array of int or None
         The place of each class, from 0, where classes have an order.
     twins : Twins or None
-        Rows that nearly repeat rows of other folds, if so many do that what is said of them may be memory.
+        Rows that nearly repeat rows of other folds, if enough do for what is said of them to be memory.
     """
 
     fingerprint: int | None = None

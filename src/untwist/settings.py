@@ -167,25 +167,25 @@ class Settings:
     engine: Engine
     engine_options: EngineOptions
     accepted_tables: AcceptedTables
-    automatic: bool
-    alphas: tuple[float, ...] | None
-    depths: tuple[int, ...]
-    n_rounds: int | None
-    step: float | None
-    by_edge: bool
-    patience: int
-    known_noise: tuple[float, float] | Array | None
-    estimates_noise: bool
-    mixes: bool
-    shares: tuple[float | None, ...]
-    init: str
-    loss: Loss | None
-    link_name: str
     columns: ColumnRules
     class_weight: Any
     callbacks: tuple[Callback, ...]
     verbose: int
     seed: int
+    automatic: bool
+    alphas: tuple[float, ...] | None
+    depths: tuple[int, ...]
+    init: str
+    by_edge: bool
+    n_rounds: int | None = None
+    step: float | None = None
+    patience: int = 0
+    known_noise: tuple[float, float] | Array | None = None
+    estimates_noise: bool = False
+    mixes: bool = False
+    shares: tuple[float | None, ...] = (None,)
+    loss: Loss | None = None
+    link_name: str = "clipped"
     metric: Metric | None = None
     cv: Any = N_FOLDS
     order: tuple[Any, ...] | None = None
@@ -206,7 +206,7 @@ class Settings:
         return self.loss is None and self.alphas is not None and self.alphas[0] < 0
 
     def check_classes(self, n_classes: int) -> None:
-        """Raise an error for what does not go with so many classes."""
+        """Raise an error for what does not go with this number of classes."""
         known = self.known_noise
         if known is not None and len(known) != n_classes:  # Two rates are as many as there are classes.
             raise ValueError(
@@ -299,18 +299,13 @@ def resolve_recipe(parameters: Mapping[str, Any], *, seed: int | None = None) ->
         automatic=True,
         alphas=ALPHAS,
         depths=DEPTHS,
-        n_rounds=None,
-        step=None,
         by_edge=False,
-        patience=0,
         known_noise=None if estimates_noise else noise,
         order=_check_order(parameters["order"]),
         estimates_noise=estimates_noise,
         mixes=True,
         shares=MIXED_SHARES,
         init="prior",
-        loss=None,
-        link_name="clipped",
         columns=_read_columns(parameters),
         class_weight=parameters["class_weight"],
         callbacks=_check_callbacks(parameters["callbacks"]),
@@ -378,10 +373,6 @@ def resolve_paper(parameters: Mapping[str, Any], *, seed: int | None = None) -> 
         step=_check_step(parameters["step_size"], parameters["learning_rate"]),
         by_edge=parameters["learning_rate"] is None,
         patience=_check_early_stopping(parameters["early_stopping"]),
-        known_noise=None,
-        estimates_noise=False,
-        mixes=False,
-        shares=(None,),
         init=_check_init(growth["init"]),
         loss=loss,
         link_name=_check_link(parameters["link"], loss, alphas, engine),

@@ -43,9 +43,6 @@ from untwist.training_table import TrainingTable
 
 __all__ = ["TrainingData", "check_review_allowed"]
 
-#: So many rows are hashed at once, so that what it takes of memory is bounded.
-ROWS_PER_HASHING = 65_536
-
 
 @dataclass(frozen=True, eq=False)
 class Validation:

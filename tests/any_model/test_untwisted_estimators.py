@@ -225,7 +225,7 @@ class Deaf(BaseEstimator):
         ({"monotonic_cst": [1, 0, 0, 0]}, "monotonic_cst is for the recipe of untwist and must be None"),
         ({"engine": "xgboost"}, "engine is for the recipe of untwist and must be 'auto'"),
         ({"callbacks": [print]}, "callbacks is for the recipe of untwist and must be None"),
-        ({"estimator": Deaf()}, "model must have predict_proba"),
+        ({"estimator": Deaf()}, "estimator must have predict_proba"),
         ({"estimator": GaussianNB}, r"got a class: give GaussianNB\(\)"),
         ({"estimator": "forest"}, "must be a classifier of scikit-learn's kind"),
     ],

@@ -213,7 +213,7 @@ def test_arguments_that_do_not_go_together_are_refused(noisy):
         audit_labels(X, y, "forest")
     with pytest.raises(ValueError, match=r"must have predict_proba.*CalibratedClassifierCV"):
         audit_labels(X, y, RidgeClassifier())
-    with pytest.raises(ValueError, match="sample_weight must be None with a model that takes none"):
+    with pytest.raises(ValueError, match="sample_weight must be None with a classifier that takes none"):
         audit_labels(X, y, KNeighborsClassifier(), sample_weight=np.full(len(y), 2.0))
 
 

@@ -114,7 +114,6 @@ def test_what_a_person_found_is_kept_where_it_decides_on_something(X):
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        (SourceColumns(None, ["i"] * 40, None), "item must come with source"),
         (SourceColumns([None] * 40, None, None), "source must be known for some of the rows with a weight"),
         (SourceColumns(["a"] * 39, None, None), "source must be one name per row"),
     ],

@@ -21,7 +21,7 @@ from untwist.audit.posteriors import read_posteriors
 from untwist.audit.seen_labels import compare_with_quick_model, find_sign_of_seen_labels
 from untwist.class_order import list_ordered_categories
 from untwist.classifier import UntwistClassifier
-from untwist.crossing import cross_fit_clones, name_estimator
+from untwist.crossing import check_estimator, cross_fit_clones, name_estimator
 from untwist.data.encoding import TableEncoder
 from untwist.data.groups import read_groups
 from untwist.data.labels import encode_labels
@@ -236,6 +236,7 @@ def ask_clones(
     -------
     Judges
     """
+    check_estimator(model, "model", instead=", or give posteriors as pred_probs")
     settings = _resolve(y, cv=cv, order=order, random_state=random_state)
     rows = read_rows(settings, X, y, sample_weight, columns, reviewed)
     assert rows.folds is not None  # There are rows.

@@ -90,8 +90,9 @@ def score_held_out_rows(
     held_out_weight : array
         The weight of each row that each fold set aside.
     n_training : int
-        The first so many rows are all to be scored. Those of them that no fold set aside, as they have no weight, come
-        last, and the mean of all folds scores them. Rows that no fold of one's own judges are not scored.
+        How many of the rows, from the first, are all to be scored. Those of them that no fold set aside, as they have
+        no weight, come last, and the mean of all folds scores them. Rows that no fold of one's own judges are not
+        scored.
     n_jobs : int or None
         Threads.
     show_to_fold : callable or None

@@ -40,18 +40,17 @@ from untwist.training_data import TrainingData
 
 __all__ = ["MOST_CLASSES_AFTER_INTERRUPT", "Search"]
 
-#: With so many held-out rows two candidates can be told apart; the remaining folds are boosted for the winner only.
+#: With this many held-out rows two candidates can be told apart; the remaining folds are boosted for the winner only.
 ENOUGH_ROWS = 4000
 
 #: The same where randomised trees make up for a candidate that is second best: for two classes, and for more.
 ENOUGH_ROWS_MIXED = 600
 ENOUGH_ROWS_JOINTLY = 1000
 
-#: Candidates are boosted before their turn with at least so many threads; fewer are kept busy by the one whose turn it
-#: is.
+#: Candidates are boosted before their turn with at least this many threads; the one whose turn it is keeps fewer busy.
 LEAST_THREADS_TO_FORESEE = 4
 
-#: Up to so many rows, a booster makes little use of more than one thread.
+#: Up to this many rows, a booster makes little use of more than one thread.
 FEW_ROWS_TO_FORESEE = 30_000
 
 #: Rounds of a candidate, at most, where they are left open.
@@ -400,7 +399,7 @@ class Search:
 
     @property
     def _slow_after(self) -> int | None:
-        """A loss that still falls after so many rounds calls for longer steps, where there are some."""
+        """After how many rounds a loss that still falls calls for longer steps, where there are some."""
         if not self.longer_steps:
             return None
         return SLOW_AFTER_OF_MANY_COLUMNS if self._has_many_columns else SLOW_AFTER

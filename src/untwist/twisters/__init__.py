@@ -14,12 +14,13 @@ from untwist.twisters.labels import (
     BernoulliNoise,
     ClassConditionalNoise,
     ClassNoise,
+    InstanceNoise,
     OneBadClass,
     PairFlips,
     RandomTransitions,
+    SourceNoise,
     TransitionNoise,
 )
-from untwist.twisters.rows import InstanceNoise, SourceNoise
 
 __all__ = [
     "BernoulliNoise",
