@@ -17,7 +17,6 @@ from untwist.text import clip, for_page
 __all__ = [
     "NAME_WIDTH",
     "abbreviate",
-    "describe_probability",
     "format_probability",
     "write_bar",
     "write_curve",
@@ -282,26 +281,6 @@ def write_noise(
     return write_fragment("Label noise", words, *parts)
 
 
-def describe_probability(probability: float, at_most: float | None) -> str:
-    """Write how likely a label is wrong, or where only that is known, how likely it is at most.
-
-    Parameters
-    ----------
-    probability : float
-        From 0 to 1.
-    at_most : float or None
-        The highest probability that is not excluded, if `probability` cannot be relied on.
-
-    Returns
-    -------
-    str
-        Plain text.
-    """
-    if at_most is None:
-        return format_probability(probability)
-    return format_probability(at_most) if at_most < 0.01 else f"up to {at_most:.0%}"
-
-
 def format_probability(probability: float) -> str:
     """Write a probability in percent that does not claim certainty.
 
@@ -315,4 +294,4 @@ def format_probability(probability: float) -> str:
     str
         Plain text.
     """
-    return "over 99%" if probability > 0.99 else "under 1%" if probability < 0.01 else f"{probability:.0%}"
+    return "over 99 %" if probability > 0.99 else "under 1 %" if probability < 0.01 else f"{100.0 * probability:.0f} %"

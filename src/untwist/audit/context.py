@@ -119,6 +119,8 @@ class AuditContext:
     order : array of int or None
         The place of each class where classes have a natural order, as numbers and ordered categories have; None where
         they have none.
+    chance : bool
+        Whether the labels are outcomes of chance, as who leaves and who stays: none is called wrong then.
     """
 
     source: NDArray[Any] | None = None
@@ -133,6 +135,7 @@ class AuditContext:
     judged: NDArray[np.bool_] | None = None
     twins: Twins | None = None
     order: NDArray[np.intp] | None = None
+    chance: bool = False
 
     def can_tell(self, noise: NoiseModel) -> bool:
         """Tell whether the share of wrong labels can be told: not where rows have near-duplicates in other folds.

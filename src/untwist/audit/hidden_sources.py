@@ -30,6 +30,7 @@ from untwist.audit.expectation import LEAST_POSTERIOR, Expectation, calibrate
 from untwist.audit.judging import bound_share
 from untwist.audit.reasons import describe_limit, describe_value
 from untwist.audit.slices import JudgedRows, collect_judged_rows
+from untwist.audit.statements import write_share
 from untwist.audit.training import train_on_numbers
 from untwist.classifier import UntwistClassifier
 from untwist.data.cells import to_date
@@ -225,7 +226,7 @@ class HiddenSource:
         there_as_source, everywhere_as_source = self.suspects_as_source
         return (
             f"labels where {name} {self.where} look wrong {self._describe_times()} "
-            f"({self.share_there:.0%} of {self.rows:,}, {self.share_elsewhere:.0%} elsewhere): {name} looks like a "
+            f"({write_share(self.share_there)} of {self.rows:,}, {write_share(self.share_elsewhere)} elsewhere): {name} looks like a "
             f"source rather than a feature, and may hide them: {there_as_source:,} of {everywhere_as_source:,} "
             f"suspects are there if it is taken for one, {there:,} of {everywhere:,} as it is"
         )
