@@ -226,9 +226,9 @@ class HiddenSource:
         there_as_source, everywhere_as_source = self.suspects_as_source
         return (
             f"labels where {name} {self.where} look wrong {self._describe_times()} "
-            f"({write_share(self.share_there)} of {self.rows:,}, {write_share(self.share_elsewhere)} elsewhere): {name} looks like a "
-            f"source rather than a feature, and may hide them: {there_as_source:,} of {everywhere_as_source:,} "
-            f"suspects are there if it is taken for one, {there:,} of {everywhere:,} as it is"
+            f"({write_share(self.share_there)} of {self.rows:,}, {write_share(self.share_elsewhere)} elsewhere): "
+            f"{name} looks like a source rather than a feature, and may hide them: {there_as_source:,} of "
+            f"{everywhere_as_source:,} suspects are there if it is taken for one, {there:,} of {everywhere:,} as it is"
         )
 
     def advise_in_python(self) -> str:

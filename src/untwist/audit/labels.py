@@ -29,7 +29,7 @@ from untwist.audit.hidden_sources import HiddenSource, look_for_sources
 from untwist.audit.issues.finding import find_issues_in, read_times
 from untwist.audit.issues.issue import DataIssue
 from untwist.audit.reasons import Explanation
-from untwist.audit.reviewed import ReviewOutcome, change_reviewed, find_known_wrong, sum_up_review
+from untwist.audit.reviewed import ReviewOutcome, change_reviewed, sum_up_review
 from untwist.audit.slices import Slice, collect_judged_rows, find_slices
 from untwist.audit.statements import Statement
 from untwist.audit.verdict import Verdict, find_verdict

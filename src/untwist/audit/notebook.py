@@ -37,7 +37,11 @@ def write_html(audit: LabelAudit) -> str:
     longest = max((one.high for one in verdict.by_label), default=0.0)
     noisiest = sorted(verdict.by_label, key=lambda one: -one.value)[:MOST_TOLD]
     labels = [
-        [f"<b>{for_page(one.name, NAME_WIDTH)}</b>", write_shares(one), write_bar(one.value, one.low, one.high, longest=longest)]
+        [
+            f"<b>{for_page(one.name, NAME_WIDTH)}</b>",
+            write_shares(one),
+            write_bar(one.value, one.low, one.high, longest=longest),
+        ]
         for one in verdict.by_label
         if one in noisiest
     ]

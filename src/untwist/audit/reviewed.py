@@ -15,7 +15,14 @@ from untwist.sums import average
 if TYPE_CHECKING:
     from untwist.audit.labels import LabelAudit
 
-__all__ = ["ReviewOutcome", "change_reviewed", "claims_noise", "find_known_wrong", "measure_known_wrong", "sum_up_review"]
+__all__ = [
+    "ReviewOutcome",
+    "change_reviewed",
+    "claims_noise",
+    "find_known_wrong",
+    "measure_known_wrong",
+    "sum_up_review",
+]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ right labels of other rows: no number allows for these, and none is told without
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,7 +48,7 @@ from untwist.sums import add_up_by_group
 if TYPE_CHECKING:
     from untwist.audit.labels import LabelAudit
 
-__all__ = ["LEAST_REPEATED", "MOST_TOLD", "Notice", "NoticeKind", "State", "Verdict", "find_verdict"]
+__all__ = ["FORBIDDING", "LEAST_REPEATED", "MOST_TOLD", "Notice", "NoticeKind", "State", "Verdict", "find_verdict"]
 
 #: Labels, or classes, whose share is printed, at most: the noisiest.
 MOST_TOLD = 12
@@ -480,9 +480,7 @@ def _find_most_wrong(audit: LabelAudit, bound: Statement, n_judged: int) -> int 
     return min(n_judged, math.ceil(bound.high * n_judged))
 
 
-def _find_class_shares(
-    audit: LabelAudit, rates: Array, is_found: bool, rests_on: tuple[str, ...]
-) -> list[Statement]:
+def _find_class_shares(audit: LabelAudit, rates: Array, is_found: bool, rests_on: tuple[str, ...]) -> list[Statement]:
     """Return the share of each true class that bears another label; where no noise was found, its upper bound."""
     noise, names = audit.noise, audit.classes.tolist()
     shares: list[Interval] = noise.list_class_shares()
@@ -536,7 +534,9 @@ def _find_notices(audit: LabelAudit, n_judged: int) -> list[Notice]:
     context, notices = audit.context, []
     if audit.judge.looks_in_sample:
         words = f"the posteriors look as if they had seen the labels: {audit.judge.in_sample_reason}"
-        told = f"{words}; wrong labels that were seen look right, so that too few are found: give posteriors out of fold"
+        told = (
+            f"{words}; wrong labels that were seen look right, so that too few are found: give posteriors out of fold"
+        )
         notices.append(Notice(NoticeKind.SEEN_LABELS, Sentence.alike(told)))
     if context.twins is not None:
         told_twins = Sentence(*(context.twins.describe(for_command=one) for one in (False, True)))
@@ -604,7 +604,7 @@ def _describe_sources(audit: LabelAudit, is_found: bool, is_told: bool) -> list[
         unknown_too = f"which of {len(sources):,} are noisier than the others cannot be told either"
         none_found = f"no source stands out among {len(sources):,}{shares}"
         lines.append(none_found if is_told or audit.noise.found else unknown_too)
-    lines += map(str, bad[:MOST_NAMED])
+    lines += [str(replace(one, tells_how_many=is_found)) for one in bad[:MOST_NAMED]]
     told = [Sentence.alike(line) for line in lines]
     if len(bad) > MOST_NAMED:
         more = f"... and {len(bad) - MOST_NAMED:,} more sources stand out: "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from untwist.audit.findings import Findings, TrainingFacts
-from untwist.data.twins import NOTHING_KNOWN
 from untwist.display import format_probability
 from untwist.model import Candidate
 from untwist.report import charts
@@ -160,7 +159,7 @@ def write_calibration(findings: Findings) -> str:
     """
     audit = findings.audit
     bins = findings.calibration.groups
-    curve = findings.calibration.clean_curve if findings.verdict.tells_how_many else ()
+    curve = findings.calibration.clean_curve if findings.verdict.is_found else ()
     two = len(audit.classes) == 2
     inside = sum(low <= said <= high for said, (_, low, high) in bins)
     label = f"<b>{for_page(audit.classes.tolist()[1], 40)}</b>" if two else "what the model finds likeliest"
@@ -177,7 +176,7 @@ def write_calibration(findings: Findings) -> str:
         [[f"{said:.1%}", f"{share:.1%}", f"{low:.1%} to {high:.1%}"] for said, (share, low, high) in bins],
     )
     meanings = ""
-    truth = f"What such a prediction means for the truth cannot be told: {NOTHING_KNOWN}."
+    truth = "What such a prediction means for the truth is not told, as no noise was found that could be undone."
     if curve:
         x, y = np.transpose(curve)
         examples = [p for p in (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9) if bins[0][0] - 0.05 < p < bins[-1][0] + 0.05]
@@ -187,9 +186,8 @@ def write_calibration(findings: Findings) -> str:
             [[f"{p:.0%}", format_probability(float(np.interp(p, x, y)))] for p in examples],
         )
         truth = (
-            "The curve says what such a prediction means for the truth, "
-            + ("with the noise undone" if audit.noise.found else "which hardly differs where no noise was found")
-            + ": noise pulls shares towards the middle, untwisting takes them back."
+            "The curve says what such a prediction means for the truth, with the noise undone: noise pulls shares "
+            "towards the middle, untwisting takes them back."
         )
     return (
         f"<p>Each dot is a group of rows: across, how likely they were held to be labelled {label}; up, how many are. "
