@@ -24,6 +24,8 @@ __all__ = [
     "write_matrix",
     "write_noise",
     "write_percent",
+    "write_range",
+    "write_share",
     "write_table",
 ]
 
@@ -138,6 +140,50 @@ def write_table(header: Sequence[str], rows: Sequence[Sequence[str]], marked: in
     return f'<table style="border-collapse:collapse;border:none;margin:0">{"".join(lines)}</table>'
 
 
+def write_share(share: float) -> str:
+    """Write a share in percent.
+
+    Parameters
+    ----------
+    share : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+        With one digit after the point; a share above 0 is never written as none, nor one below 1 as all.
+
+    Examples
+    --------
+    >>> [write_share(share) for share in (0.0, 0.0001, 0.123, 0.9999, 1.0)]
+    ['0 %', 'under 0.1 %', '12.3 %', 'over 99.9 %', '100 %']
+    """
+    if share in (0.0, 1.0):
+        return f"{share:.0%}".replace("%", " %")
+    written = f"{100.0 * share:.1f} %"
+    return {"0.0 %": "under 0.1 %", "100.0 %": "over 99.9 %"}.get(written, written)
+
+
+def write_range(low: float, high: float) -> str:
+    """Write the limits of a share.
+
+    Parameters
+    ----------
+    low, high : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> write_range(0.0, 0.25)
+    '0 % to 25.0 %'
+    """
+    return f"{write_share(low)} to {write_share(high)}"
+
+
 def write_percent(share: float, low: float | None = None, high: float | None = None) -> str:
     """Write a share, with its interval where there is one.
 
@@ -151,14 +197,15 @@ def write_percent(share: float, low: float | None = None, high: float | None = N
     Returns
     -------
     str
-        HTML.
+        Text.
 
     Examples
     --------
     >>> write_percent(0.123), write_percent(0.123, 0.1, 0.2)
-    ('12.3%', '12.3% (10.0% to 20.0%)')
+    ('12.3 %', '12.3 % (10.0 % to 20.0 %)')
     """
-    return f"{share:.1%}" if low is None or high is None else f"{share:.1%} ({low:.1%} to {high:.1%})"
+    limits = "" if low is None or high is None else f" ({write_range(low, high)})"
+    return write_share(share) + limits
 
 
 def write_bar(share: float, low: float | None = None, high: float | None = None, longest: float = 1.0) -> str:
@@ -213,7 +260,7 @@ def write_matrix(names: Sequence[Any], matrix: np.ndarray, corner: str) -> str:
         for label, share in enumerate(matrix[position].tolist()):
             shade = 0.0 if label == position else 0.6 * share / highest
             style = f"display:block;padding:0 .3em;background:rgba(217,130,43,{shade:.2f})"
-            cells.append(f'<span style="{style}">{share:.1%}</span>')
+            cells.append(f'<span style="{style}">{write_share(share)}</span>')
         rows.append(cells)
     return write_table([corner, *(clip(name, NAME_WIDTH) for name in names)], rows)
 

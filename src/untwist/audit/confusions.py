@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
-from untwist.audit.statements import write_count, write_range, write_share
+from untwist.audit.statements import write_count
+from untwist.display import write_range, write_share
 from untwist.noise.model import NoiseModel
 from untwist.sums import add_up_by_group
 

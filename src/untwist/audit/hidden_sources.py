@@ -30,11 +30,11 @@ from untwist.audit.expectation import LEAST_POSTERIOR, Expectation, calibrate
 from untwist.audit.judging import bound_share
 from untwist.audit.reasons import describe_limit, describe_value
 from untwist.audit.slices import JudgedRows, collect_judged_rows
-from untwist.audit.statements import write_share
 from untwist.audit.training import train_on_numbers
 from untwist.classifier import UntwistClassifier
 from untwist.data.cells import to_date
 from untwist.data.encoding import TableEncoder
+from untwist.display import write_share
 from untwist.noise.model import NoiseModel
 from untwist.noise.out_of_fold import estimate_noise_of
 from untwist.noise.sources import NoiseBySource, estimate_by_source

@@ -22,8 +22,9 @@ from untwist.arguments import Array
 from untwist.audit.discoveries import FALSE_DISCOVERY_RATE, select_discoveries
 from untwist.audit.expectation import Expectation, calibrate, find_prior
 from untwist.audit.reasons import describe_limit, describe_value
-from untwist.audit.statements import write_range, write_shares
+from untwist.audit.statements import write_shares
 from untwist.data.encoding import TableEncoder
+from untwist.display import write_range
 from untwist.noise.model import NoiseModel
 from untwist.noise.sources import estimate_by_source
 from untwist.sums import add_up

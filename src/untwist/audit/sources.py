@@ -16,7 +16,8 @@ from scipy.stats import binom
 
 from untwist.arguments import Array
 from untwist.audit.discoveries import FALSE_DISCOVERY_RATE, select_discoveries
-from untwist.audit.statements import write_count, write_range, write_share, write_shares
+from untwist.audit.statements import write_count, write_shares
+from untwist.display import write_range, write_share
 from untwist.noise.sources import NoiseBySource
 from untwist.sums import add_up_by_group
 

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from untwist.display import write_range, write_share
 from untwist.noise.estimate import CONFIDENCE
 
 __all__ = [
@@ -28,8 +29,6 @@ __all__ = [
     "write_conditions",
     "write_count",
     "write_counts",
-    "write_range",
-    "write_share",
     "write_shares",
 ]
 
@@ -163,50 +162,6 @@ class Sentence(NamedTuple):
 
 
 # ---- how numbers are written ----
-
-
-def write_share(share: float) -> str:
-    """Write a share in percent.
-
-    Parameters
-    ----------
-    share : float
-        From 0 to 1.
-
-    Returns
-    -------
-    str
-        With one digit after the point; a share above 0 is never written as none, nor one below 1 as all.
-
-    Examples
-    --------
-    >>> [write_share(share) for share in (0.0, 0.0001, 0.123, 0.9999, 1.0)]
-    ['0 %', 'under 0.1 %', '12.3 %', 'over 99.9 %', '100 %']
-    """
-    if share in (0.0, 1.0):
-        return f"{share:.0%}".replace("%", " %")
-    written = f"{100.0 * share:.1f} %"
-    return {"0.0 %": "under 0.1 %", "100.0 %": "over 99.9 %"}.get(written, written)
-
-
-def write_range(low: float, high: float) -> str:
-    """Write the limits of a share.
-
-    Parameters
-    ----------
-    low, high : float
-        From 0 to 1.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> write_range(0.0, 0.25)
-    '0 % to 25.0 %'
-    """
-    return f"{write_share(low)} to {write_share(high)}"
 
 
 def write_shares(one: Statement | tuple[float, float, float]) -> str:

@@ -36,11 +36,11 @@ from untwist.audit.statements import (
     name_pair,
     write_conditions,
     write_counts,
-    write_share,
     write_shares,
 )
 from untwist.audit.yields import count_wrong
 from untwist.data.groups import read_groups
+from untwist.display import write_share
 from untwist.noise.bounds import bound_rates, bound_share
 from untwist.noise.estimate import CLEAN_LIMIT
 from untwist.sums import add_up_by_group
@@ -392,7 +392,7 @@ def find_verdict(audit: LabelAudit) -> Verdict:
     rates = _bound_rates(audit)
     bound = _bound_share(audit, rates) if is_told else Statement(1.0, 0.0, 1.0)
     state = _find_state(audit, is_found, bound, notices)
-    rests_on = _find_conditions(audit)
+    rests_on = _find_conditions(audit) if is_found else bound.rests_on
     share, low, high = audit.noise_rate
     most_wrong = None if is_found else _find_most_wrong(audit, bound, n_judged)
     suspects = audit.suspects()

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from untwist.audit.judging import Interval
-from untwist.audit.statements import Statement, write_share
+from untwist.audit.statements import Statement
+from untwist.display import write_share
 from untwist.text import for_page, name_column
 
 __all__ = [

@@ -7,8 +7,9 @@ import numpy as np
 from untwist.audit.findings import Findings
 from untwist.audit.labels import LabelAudit
 from untwist.audit.slices import Slice
-from untwist.audit.statements import write_conditions, write_count, write_share
+from untwist.audit.statements import write_conditions, write_count
 from untwist.audit.verdict import FORBIDDING, Verdict
+from untwist.display import write_share
 from untwist.noise.two_classes import ENOUGH_EVIDENCE
 from untwist.report import charts
 from untwist.report.markup import (

@@ -6,8 +6,9 @@ import math
 
 from untwist.audit.findings import Findings
 from untwist.audit.sources import Disagreement, SourceQuality
-from untwist.audit.statements import write_count, write_share
+from untwist.audit.statements import write_count
 from untwist.audit.verdict import LEAST_REPEATED
+from untwist.display import write_share
 from untwist.report import charts
 from untwist.report.markup import format_interval, format_percent, place_beside, write_figure, write_table
 from untwist.text import clip, for_page

@@ -184,7 +184,8 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
         steps.append(f"First audit the labels once more: {format_words(verdict.next_step.python)}.")
     if not len(suspects):
         listed = f"No row is listed: {format_words(verdict.next_step.python)} (<code>untwist audit --budget 50</code>)."
-        return [*steps, f"{listed} Only a look at rows shows errors that follow the features.{usable}"]
+        why = "" if verdict.is_chance else " Only a look at rows shows errors that follow the features."
+        return [*steps, f"{listed}{why}{usable}"]
     k = min(len(suspects), 50)
     first = f"the first {k} {for_page(row_name, 20)}s" if k > 1 else f"the {for_page(row_name, 20)}"
     many = format_words(verdict.describe_yield(audit.expected_yield(suspects[:k])))
