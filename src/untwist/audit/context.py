@@ -121,6 +121,8 @@ class AuditContext:
     order : array of int or None
         The place of each class where classes have a natural order, as numbers and ordered categories have; None where
         they have none.
+    chance : bool
+        Whether the labels are outcomes of chance, as who leaves and who stays: none is called wrong then.
     """
 
     source: NDArray[Any] | None = None

@@ -26,9 +26,9 @@ __all__ = [
     "count_expected",
     "doubt_correction",
     "find_likely_wrong",
+    "find_line",
     "find_settled",
     "lie_along_order",
-    "runs_along_order",
 ]
 
 #: A class has this many rows, at least, where labels are replaced without a look.
@@ -39,6 +39,11 @@ UNDECIDED = "it is undecided whether labels are wrong or rows are hard"
 #: are hard along that order. It is 0.22 and more where levels of a number are the classes, whatever the noise, and at
 #: most 0.08 where classes have no order, or where labels move to the next class alone.
 LEAST_ALONG_ORDER = 0.15
+#: An order that nobody has told is found among no fewer classes: three lie along some line by chance.
+FEWEST_TO_ORDER = 4
+#: Every two neighbours in such an order exchange this part, at least, of the rows that neighbours do on average; pairs
+#: of classes that are mixed up only within each pair make no line.
+LEAST_LINK = 0.1
 
 
 def lie_along_order(contradicted: Array, order: NDArray[np.intp]) -> bool:
@@ -163,10 +168,8 @@ def doubt_correction(audit: LabelAudit) -> str:
     return ""
 
 
-def runs_along_order(audit: LabelAudit) -> bool:
-    """Tell whether most confusions are between neighbours in the order of the classes.
-
-    Rows that are hard to tell from a neighbour look the same as wrong labels.
+def find_line(audit: LabelAudit) -> list[str]:
+    """Find an order of the classes that confusions lie along, told or not.
 
     Parameters
     ----------
@@ -175,13 +178,40 @@ def runs_along_order(audit: LabelAudit) -> bool:
 
     Returns
     -------
-    bool
-        False where the classes have no order that is known.
+    list of str
+        The classes in that order; none where confusions lie along none.
     """
+    names = audit.classes.tolist()
+    if len(names) < 3:
+        return []
+    contradicted = _count_contradicted(audit)
     order = audit.context.order
     if order is None:
-        return False
+        order = _sort_by_confusion(contradicted)
+    if order is None or not lie_along_order(contradicted, order):
+        return []
+    return [str(names[place]) for place in np.argsort(order).tolist()]
+
+
+def _sort_by_confusion(contradicted: Array) -> NDArray[np.intp] | None:
+    """Return the places of classes on the line that they lie along by how often they are mixed up; None without one.
+
+    The order is that of the second eigenvector of the graph's Laplacian (Fiedler's): spectral seriation.
+    """
+    if len(contradicted) < FEWEST_TO_ORDER:
+        return None
+    exchanged = np.minimum(contradicted, contradicted.T)
+    np.fill_diagonal(exchanged, 0.0)
+    laplacian = np.diag(exchanged.sum(axis=1)) - exchanged
+    line = np.argsort(np.linalg.eigh(laplacian)[1][:, 1], kind="stable")
+    line = line if line[0] < line[-1] else line[::-1]
+    links = exchanged[line[:-1], line[1:]]
+    return np.argsort(line) if links.min() > LEAST_LINK * links.mean() else None
+
+
+def _count_contradicted(audit: LabelAudit) -> Array:
+    """Return how many rows the features alone take for each class, one per row, and bear each label, one per column."""
     counted = audit.weight > 0
     is_open = (counted if audit.reviewed is None else counted & ~audit.reviewed).astype(np.float64)
     by_features = np.eye(len(audit.classes))[audit.posterior.argmax(axis=1)]
-    return lie_along_order(expect_labels(by_features, audit.label_indices, is_open), order)
+    return expect_labels(by_features, audit.label_indices, is_open)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +33,6 @@ from untwist.commands.steps import (
 )
 from untwist.commands.undoing import keep_undo
 from untwist.data.decisions import match_labels
-from untwist.data.twins import HOW_MANY_UNKNOWN
 from untwist.files.whole_files import write_whole
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.report import compare, report
@@ -224,6 +222,8 @@ class JudgedFile:
         undo = keep_undo(self.sheet, label, self.table.rows[changed], path)
         takes_back = "" if undo is None else f"; {undo} takes them back: untwist apply --undo"
         print_status(f"{len(changed)} labels replaced in {path}{takes_back}")
+        if not audit.verdict.is_found and not force:
+            print_status(f"{audit.verdict.sentence}; --force replaces labels that nobody has looked at")
 
     def write_report(self, path: Path, label: str, *, with_peers: bool, with_all: bool) -> None:
         """Write the report; `with_all` lists all suspects, and not only those that are likelier wrong than right."""
@@ -245,10 +245,10 @@ class JudgedFile:
     def print_json(self, listed: Any) -> None:
         """Print everything for machines."""
         audit = self.audit
-        expected, at_most = audit.bound_wrong(self.suspects)
         found = {
             "rows": len(self.table.y),
             "classes": audit.classes,
+            "verdict": audit.verdict.to_dict(),
             "judge": audit.judge.name,
             "looks_in_sample": audit.judge.looks_in_sample,
             "in_sample_reason": audit.judge.in_sample_reason or None,
@@ -266,31 +266,21 @@ class JudgedFile:
             ],
             "issues": self._list_issues(),
             "notes": self.table.notes,
-            "expected_wrong_among_suspects": round(expected, 1) if audit.verdict.knows_share else None,
-            "wrong_among_suspects_at_most": round(at_most, 1),
+            "wrong_among_suspects": audit.expected_yield(self.suspects).to_dict(),
             "suspects": listed.to_dict(orient="records"),
         }
         print(encode_json(found))
 
     def _list_shares(self) -> dict[str, Any]:
-        """How noisy the labels are, and which class bears which; nothing where that cannot be told."""
-        audit, verdict = self.audit, self.audit.verdict
-        is_told = verdict.tells_how_many
-        rate_by_label = audit.rate_by_label if is_told else {}
-        class_shares = zip(audit.classes.tolist(), verdict.share_by_class, strict=True) if is_told else []
-        wrong = _name_limits(verdict.share) | {"not_excluded": verdict.highest_share}
+        """What a review found, and which class bears which label, where noise was found."""
+        audit, is_found = self.audit, self.audit.verdict.is_found
         return {
-            "noise_found": verdict.is_found,
-            "noise": verdict.noise,
-            "wrong": wrong if is_told else None,
-            "wrong_by_label": [{"label": label} | _name_limits(rate) for label, rate in rate_by_label.items()],
-            "wrong_by_class": [{"class": name} | _name_limits(rate) for name, rate in class_shares],
             "review": None if audit.review is None else audit.review.to_dict(),
-            "matrix": audit.matrix if is_told else None,
+            "matrix": audit.matrix if is_found else None,
             "confusions": [
                 {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
                 | _name_limits((one.share, one.low, one.high))
-                for one in audit.confusions()[:MOST_CONFUSIONS]
+                for one in (audit.confusions()[:MOST_CONFUSIONS] if is_found else [])
             ],
         }
 
@@ -317,7 +307,7 @@ class JudgedFile:
         if audit.context.by_source is None:
             return {}
         untold: dict[str, Any] = {}
-        if not audit.verdict.tells_how_many:
+        if not audit.verdict.is_found:
             untold = dict.fromkeys(("share", "low", "high", "others", "expected_wrong")) | {"by_class": []}
         return {
             "sources": [
@@ -372,8 +362,6 @@ class JudgedFile:
         """Print the noise and the first suspects for people; `hint` follows the number of the others."""
         n_suspects = len(self.suspects)
         print_result(self.audit.verdict.describe(for_command=True, lists_rows=n_suspects > 0))
-        for one in self.slices[:SHOWN]:
-            print_result(f"  labels look wrong more often (or are much harder to tell): {one}")
         names = self.line_names.tolist()
         for issue in self.issues:
             print_result(f"  {issue.describe(names, self.sheet.row_word)}")
@@ -390,18 +378,11 @@ class JudgedFile:
             print(f"\n... and {len(self.suspects) - SHOWN} more{hint}")
 
     def _print_expectation(self) -> None:
-        """Print how many of the suspects are wrong, unless that was said before."""
-        n_suspects = len(self.suspects)
-        rows = f"these {n_suspects} rows" if n_suspects > 1 else "this row"
-        low, high = self.audit.bound_wrong(self.suspects)
-        verdict = self.audit.verdict
-        if not verdict.tells_how_many:
-            print_result(f"Of the labels of {rows} some may be wrong; {HOW_MANY_UNKNOWN}.")
-        elif not verdict.is_found:
-            why = "no noise was found that is the same everywhere, and uneven noise looks like hard rows"
-            print_result(f"Of the labels of {rows} up to {math.ceil(high):,} may be wrong: {why}.")
-        elif f"{n_suspects} are suspects, about {low:,.0f} of" not in verdict.headline:
-            print_result(f"Of the labels of {rows} about {low:,.0f} are expected to be wrong.")
+        """Print how many of the rows that were asked for are wrong; of the suspects that was said before."""
+        verdict, n_rows = self.audit.verdict, len(self.suspects)
+        if n_rows != verdict.n_suspects:
+            rows = f"These {n_rows:,} rows: " if n_rows > 1 else "This row: "
+            print_result(f"{rows}{verdict.describe_yield(self.audit.expected_yield(self.suspects))}.")
 
 
 def _name_limits(rate: Sequence[float]) -> dict[str, float]:
