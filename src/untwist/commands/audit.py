@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.audit import DataIssue, LabelAudit, Slice, audit_labels
-from untwist.audit.correcting import find_likely_wrong
+from untwist.audit.correcting import UNDECIDED, find_likely_wrong, find_settled
 from untwist.audit.explaining import explain_rows
 from untwist.audit.hidden_sources import allow_for
 from untwist.audit.posteriors import read_posteriors
@@ -29,6 +29,7 @@ from untwist.commands.steps import (
     fit,
     name_twins,
     print_result,
+    read_order,
     read_table,
 )
 from untwist.commands.undoing import keep_undo
@@ -97,7 +98,10 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     context = replace(
         audit.context,
         twins=name_twins(audit.context.twins, sheet, table, options.label),
-        order=find_natural_order(sheet.frame[options.label], audit.classes),  # A file may say the order of categories.
+        # A file may say the order of categories.
+        order=find_natural_order(sheet.frame[options.label], audit.classes)
+        if options.order is None
+        else audit.context.order,
     )
     audit = replace(audit, context=context)
     if options.seek_sources:
@@ -119,7 +123,7 @@ def _audit_by_fit(sheet: Sheet, table: PreparedTable, options: argparse.Namespac
     if done.was_stopped:
         raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
     with use_display(ProgressLine()):
-        return audit_labels(table.X, table.y, done.model, source=table.source, item=table.item)
+        return audit_labels(table.X, table.y, done.model, source=table.source, item=table.item, chance=options.chance)
 
 
 def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> LabelAudit:
@@ -143,6 +147,8 @@ def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespa
             source=table.source,
             item=table.item,
             groups=table.groups,
+            order=read_order(options.order, table.y),
+            chance=options.chance,
             n_jobs=options.threads,
             random_state=options.seed,
         )
@@ -212,7 +218,9 @@ class JudgedFile:
                 f"{path} is not written: {why_not}. Review the suspects (untwist review), and apply "
                 "what was decided; --force replaces labels that nobody has looked at"
             )
-        corrected = audit.corrected(find_likely_wrong(audit, self.suspects), force=True)
+        likely = find_likely_wrong(audit, self.suspects)
+        settled = likely if force else find_settled(audit, likely)
+        corrected = audit.corrected(settled, force=True)
         changed = np.flatnonzero(corrected != self.table.y)
         spellings = self.sheet.frame[label].dropna().value_counts().index.tolist()  # A spreadsheet has 1.0 for 1.
         labels = match_labels(corrected[changed].tolist(), spellings)
@@ -222,8 +230,9 @@ class JudgedFile:
         undo = keep_undo(self.sheet, label, self.table.rows[changed], path)
         takes_back = "" if undo is None else f"; {undo} takes them back: untwist apply --undo"
         print_status(f"{len(changed)} labels replaced in {path}{takes_back}")
-        if not audit.verdict.is_found and not force:
-            print_status(f"{audit.verdict.sentence}; --force replaces labels that nobody has looked at")
+        if len(settled) < len(likely):
+            left = f"{len(likely) - len(settled)} more look wrong, but {UNDECIDED}"
+            print_status(f"{left}; --force replaces them too, though nobody has looked at them")
 
     def write_report(self, path: Path, label: str, *, with_peers: bool, with_all: bool) -> None:
         """Write the report; `with_all` lists all suspects, and not only those that are likelier wrong than right."""

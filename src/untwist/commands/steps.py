@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from untwist.classifier import UntwistClassifier
 from untwist.commands.blocks import SheetInBlocks, prepare_in_blocks, reads_in_blocks
@@ -19,6 +20,7 @@ from untwist.commands.cells import Hints
 from untwist.commands.columns import PreparedTable, prepare, remember_readings
 from untwist.commands.kinds import refuse_no_table
 from untwist.commands.sheets import Sheet, read
+from untwist.data.cells import list_some
 from untwist.data.decisions import Decisions
 from untwist.data.memory import UnreadableFile, limit_memory
 from untwist.data.twins import Twins
@@ -149,6 +151,30 @@ class CommandFit:
     was_stopped: bool = False
 
 
+def read_order(text: str | None, y: NDArray[Any]) -> list[Any] | None:
+    """Return the labels in the order that was typed; a ValueError names a label that is missing, or is none.
+
+    Parameters
+    ----------
+    text : str or None
+        Names of labels, the lowest first, with commas between them.
+    y : array
+        The labels.
+
+    Returns
+    -------
+    list or None
+        None where no order was typed.
+    """
+    if text is None:
+        return None
+    labels = {str(label): label for label in np.unique(y).tolist()}
+    names = [name.strip() for name in text.split(",")]
+    if sorted(names) != sorted(labels):
+        raise ValueError(f"--order must name every label once, the lowest first: {list_some(labels, 12)}, got {text!r}")
+    return [labels[name] for name in names]
+
+
 def fit(
     table: PreparedTable, options: argparse.Namespace, noise: Any = "auto", reviewed: Decisions | None = None
 ) -> CommandFit:
@@ -169,7 +195,8 @@ def fit(
     -------
     CommandFit
     """
-    settings = {"n_jobs": options.threads, "random_state": options.seed, "noise": noise}
+    order = read_order(options.order, table.y)
+    settings = {"n_jobs": options.threads, "random_state": options.seed, "noise": noise, "order": order}
     model = UntwistClassifier(**settings)
     try:
         with use_display(ProgressLine()), warnings.catch_warnings():
