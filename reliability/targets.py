@@ -185,7 +185,7 @@ def try_blocks(path: Path, label: str) -> Any:
         sheet = blocks.SheetInBlocks(path)
         for frame, _ in sheet.frames():
             assert list(frame.columns) == sheet.names, "names of a block"
-        return blocks.prepare_in_blocks(sheet, label or sheet.names[-1], keep=sheet.names[:-1])
+        return columns.prepare(sheet, columns.Roles(label or sheet.names[-1], keep=sheet.names[:-1]))
     except (ValueError, ImportError) as error:
         assert str(error), "no words"
         return None
@@ -227,7 +227,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         try:
             sheet = sheets.read(path, separator, encoding)
             label = sheet.frame.columns[-1]
-            ready = columns.prepare(sheet.frame, label, keep=list(sheet.frame.columns[:-1]))
+            ready = columns.prepare(sheet, columns.Roles(label, keep=sheet.names[:-1]))
             lines = sheet.lines
         except (ValueError, ImportError) as error:
             assert str(error), "no words"

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from helpers.command_line import untwist
+from helpers.prepared_tables import prepare_frame
 from untwist import UntwistClassifier
 from untwist.audit import audit_labels
-from untwist.commands import columns, sheets
+from untwist.commands import sheets
 from untwist.twisters import ClassNoise
 
 pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
@@ -172,7 +173,7 @@ def audit_twin(name, folder):
 
 
 def audit(path):
-    table = columns.prepare(sheets.read(path).frame, "churn")
+    table = prepare_frame(sheets.read(path).frame, "churn")
     model = UntwistClassifier(random_state=0, n_jobs=1).fit(table.X, table.y)
     return table, audit_labels(table.X, table.y, model)
 
@@ -256,7 +257,7 @@ def test_a_column_is_no_id_because_its_numbers_are_all_different():
             "y": np.resize(["a", "b"], 200),
         }
     )
-    assert list(columns.prepare(frame, "y").X) == list(frame.columns[:-1])
+    assert list(prepare_frame(frame, "y").X) == list(frame.columns[:-1])
     sklearn_data = pytest.importorskip("sklearn.datasets")
     for load in (
         sklearn_data.load_breast_cancer,
@@ -265,13 +266,13 @@ def test_a_column_is_no_id_because_its_numbers_are_all_different():
         sklearn_data.load_digits,
     ):
         table = load(as_frame=True)
-        X = columns.prepare(table.frame, "target").X
+        X = prepare_frame(table.frame, "target").X
         assert X.shape[1] + (table.data.nunique() == 0).sum() == table.data.shape[1]
 
 
 def test_a_serial_number_with_gaps_where_labels_are_missing_is_one():
     frame = pd.DataFrame({"serial": np.arange(200), "x": np.arange(200) % 7, "y": np.resize(["a", "b", None], 200)})
-    table = columns.prepare(frame, "y")
+    table = prepare_frame(frame, "y")
     assert list(table.X) == ["x"]
 
 

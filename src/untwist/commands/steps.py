@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from untwist.classifier import UntwistClassifier
-from untwist.commands.blocks import SheetInBlocks, prepare_in_blocks, reads_in_blocks
+from untwist.commands.blocks import SheetInBlocks, reads_in_blocks
 from untwist.commands.cells import Hints
-from untwist.commands.columns import PreparedTable, prepare, remember_readings
+from untwist.commands.columns import PreparedTable, Roles, prepare, remember_readings
 from untwist.commands.kinds import refuse_no_table
 from untwist.commands.sheets import Sheet, read
 from untwist.data.decisions import Decisions
@@ -115,30 +115,15 @@ def read_table(options: argparse.Namespace) -> tuple[Any, PreparedTable]:
     sheet = open_table(options)
     for note in sheet.notes:
         print_status(note)
-    roles: dict[str, Any] = {
-        "drop": options.drop,
-        "keep": options.keep,
-        "source": options.source,
-        "item": options.item,
-        "groups": options.groups,
-        "hints": gather_hints(options),
-    }
+    if isinstance(sheet, SheetInBlocks):
+        words = "is read in blocks of rows; first one column after the other, to see what they are"
+        print_status(f"{options.table} {words}")
     with limit_memory(options.table):
-        if isinstance(sheet, SheetInBlocks):
-            words = "is read in blocks of rows; first one column after the other, to see what they are"
-            print_status(f"{options.table} {words}")
-            table = prepare_in_blocks(sheet, options.label, **roles)
-        else:
-            table = prepare(sheet.frame, options.label, name_row=sheet.name_row, unnamed=sheet.unnamed, **roles)
-    _announce(table)
-    return sheet, table
-
-
-def _announce(table: PreparedTable) -> None:
-    """Print what was done to a table, and how large it is, on standard error."""
+        table = prepare(sheet, Roles.from_options(options), gather_hints(options))
     for note in table.notes:
         print_status(note)
     print_status(f"{len(table.y)} rows, {table.X.shape[1]} columns, {np.unique(table.y).size} classes")
+    return sheet, table
 
 
 @dataclass(frozen=True, eq=False)
