@@ -208,7 +208,7 @@ def compare_predictions(path: Path, sheet: Any, model: Any) -> None:
     in_blocks = blocks.SheetInBlocks(path)
     ways = []
     for one in (sheet, in_blocks):
-        new = new_rows.NewRows(model, one.head, one.column, cells.Hints(takes_infinite=True), one.name_row)
+        new = new_rows.NewRows(model, one, cells.Hints(takes_infinite=True))
         ways.append(np.concatenate([model.predict_proba(new.conform(frame)) for frame, _ in one.frames()]))
     assert np.array_equal(*ways), "predictions of blocks"
 
@@ -255,7 +255,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         if ending == ".parquet":
             compare_numbers(path, sheet, ready, model)
         columns.remember_readings(model, ready.readings, ready.kinds)
-        X, _ = new_rows.conform(sheet.frame, model, cells.Hints(takes_infinite=True))
+        X = new_rows.NewRows(model, sheet, cells.Hints(takes_infinite=True)).conform(sheet.frame)
         proba = model.predict_proba(X)
         assert np.isfinite(proba).all(), "probabilities that are none"
         if ending == ".parquet":

@@ -19,6 +19,7 @@ from untwist.audit.correcting import find_likely_wrong, find_order
 from untwist.audit.explaining import explain_rows
 from untwist.audit.hidden_sources import allow_for
 from untwist.audit.posteriors import read_posteriors
+from untwist.commands.apply import keep_undo
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file, read_reviewed
 from untwist.commands.kinds import COMPRESS
@@ -31,7 +32,6 @@ from untwist.commands.steps import (
     print_result,
     read_table,
 )
-from untwist.commands.undoing import keep_undo
 from untwist.data.decisions import match_labels
 from untwist.data.twins import HOW_MANY_UNKNOWN
 from untwist.files.whole_files import write_whole

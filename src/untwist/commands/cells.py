@@ -242,9 +242,11 @@ def find_kind(column: Any) -> str:
     Returns
     -------
     str
-        "duration", "truth" (Booleans, as text too) or "number".
+        "duration", "date", "truth" (Booleans, as text too) or "number".
     """
     kinds = import_pandas().api.types
+    if kinds.is_datetime64_any_dtype(column):
+        return "date"
     if kinds.is_timedelta64_dtype(column):
         return "duration"
     if kinds.is_bool_dtype(column):

@@ -119,23 +119,12 @@ class Sheet:
         """The number by which a person finds each row: see `name_row`."""
         if not self.has_lines:
             return np.arange(1, len(self.frame) + 1) if self.rows is None else self.rows
-        with _open(self.path, self.encoding) as file, _allow_any_length():
-            starts = []
-            before = 0
-            read: list[str] = []
-
-            def watch() -> Iterator[str]:
-                for line in file:
-                    read.append(line)
-                    yield line
-
-            reader = csv.reader(watch(), delimiter=self.separator or ",", skipinitialspace=True)
-            for _ in reader:
-                # A line of blanks alone is no row.
-                if len(self.frame.columns) == 1 or "".join(read).strip(" \t\r\n"):
-                    starts.append(before + 1)
-                before = reader.line_num
-                read.clear()
+        # A line of blanks alone is no row, unless there is one column only.
+        starts = [
+            line
+            for line, _, text in _iterate_records(self.path, self.encoding, self.separator or ",")
+            if len(self.frame.columns) == 1 or text.strip(" \t\r\n")
+        ]
         first = 1 + self.lines_before
         return np.array(starts[first : len(self.frame) + first])
 
@@ -258,17 +247,13 @@ class Sheet:
     def _check_lines(self, rows: Iterable[int]) -> None:
         """Raise a ValueError where rows that are to be changed are not on the lines that they are thought to be on."""
         row_on_line = {int(self.lines[row]): row for row in rows}
-        with _open(self.path, self.encoding) as file, _allow_any_length():
-            before = 0
-            reader = csv.reader(file, delimiter=self.separator or ",", skipinitialspace=True)
-            for cells in reader:
-                row = row_on_line.get(before + 1)
-                before = reader.line_num
-                if row is None:
-                    continue
-                there = [cell.strip() for cell in cells if cell.strip()]
-                if there != [text for one in self.frame.iloc[row].tolist() if (text := str(one).strip())]:
-                    raise ValueError(f"{self.name_row(row)} holds other cells than were read: it cannot be rewritten")
+        for line, cells, _ in _iterate_records(self.path, self.encoding, self.separator or ","):
+            if line not in row_on_line:
+                continue
+            row = row_on_line[line]
+            there = [cell.strip() for cell in cells if cell.strip()]
+            if there != [text for one in self.frame.iloc[row].tolist() if (text := str(one).strip())]:
+                raise ValueError(f"{self.name_row(row)} holds other cells than were read: it cannot be rewritten")
 
     def _rewrite_arrow(self, label: str, new: dict[int, Any]) -> bytes:
         import pyarrow
@@ -486,14 +471,26 @@ def _find_long_row(path: Path, separator: str, encoding: str, most: int) -> str:
     """Say where the first row begins that has more cells than so many."""
     if path.suffix.lower() in COMPRESSED - OPENERS.keys():
         return "a row"  # Lines of an archive are not counted.
+    records = _iterate_records(path, encoding, separator)
+    return next((f"line {line}" for line, cells, _ in records if len(cells) > most), "a row")
+
+
+def _iterate_records(path: Path, encoding: str, separator: str) -> Iterator[tuple[int, list[str], str]]:
+    """Yield the line on which each record of a CSV file begins, from 1, its cells and its text."""
     with _open(path, encoding) as file, _allow_any_length():
+        read: list[str] = []
+
+        def watch() -> Iterator[str]:
+            for line in file:
+                read.append(line)
+                yield line
+
+        reader = csv.reader(watch(), delimiter=separator, skipinitialspace=True)
         before = 0
-        reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
         for cells in reader:
-            if len(cells) > most:
-                return f"line {before + 1}"
+            yield before + 1, cells, "".join(read)
             before = reader.line_num
-    return "a row"
+            read.clear()
 
 
 def _is_arrow(path: Path) -> bool:
