@@ -34,9 +34,9 @@ from untwist.data.labels import (
     MOST_WEIGHT,
     list_positive_classes,
 )
+from untwist.data.near_duplicates import NearDuplicates, draw_rows, find_near_duplicates, find_split_rows
 from untwist.data.sources import LabelSources
 from untwist.data.targets import are_rows_known
-from untwist.data.twins import Twins, draw_rows, find_split_rows, find_twins
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.fit_arguments import NO_REVIEW_FOR_WORKERS, InitScores, SourceColumns, ValidationTable
 from untwist.model import FittedModel
@@ -170,7 +170,7 @@ class TrainingData:
         sources = SourceColumns() if sources is None else sources
         sources.check_allowed(settings, workers)
         check_review_allowed(has_review, settings, sources, workers)
-        seed = workers.broadcast_first(settings.seed)
+        seed = workers.gather(settings.seed)[0]
         table = TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
         if previous is None and not are_rows_known():
             table.check_sense(y)
@@ -417,12 +417,12 @@ class TrainingData:
             stream=class_index,
         )
 
-    def find_twins(self) -> Twins | None:
+    def find_twins(self) -> NearDuplicates | None:
         """Look for rows that nearly repeat rows of other folds: groups that were given may not keep them together.
 
         Returns
         -------
-        Twins or None
+        NearDuplicates or None
             None too where the table is sparse, or where other workers have rows: nobody looks then.
         """
         if self.folds is None or self.workers.size > 1:
@@ -430,7 +430,7 @@ class TrainingData:
         if not isinstance(self.table, (np.ndarray, Encoded)):
             return None
         judged = self.folds.any(axis=0)
-        # Rows of the same one of many categories are no twins by that: what a category says is there to be learned.
+        # That rows share one of many categories makes no near-duplicates: what a category says is there to be learned.
         coded = () if self.coding is None else self.coding.n_categories
         compared = [column for column in range(self.table.shape[1]) if column not in coded]
         hashes = self.datasets[0].hashes() if self.coding is None else self.coding.hashes()
@@ -440,13 +440,13 @@ class TrainingData:
         trained = np.stack([self.training_weight(fold)[rows] > 0 for fold in range(len(self.folds))])
         if not self._folds_are_told:
             # Where copies of a row lie in several folds, the order of the table may decide which copy lies in which.
-            # No such row is asked for its twins, and it counts as one that every fold trains on.
+            # No such row is asked for its near-duplicates, and it counts as one that every fold trains on.
             is_split = find_split_rows(hashes, rows, self.folds)
             fold_of_row[is_split] = -1
             trained[:, is_split] = True
         table = ComparedRows(numbers, self.encoder, compared)
         group = None if self.groups is None else self.groups.index[rows]
-        twins = find_twins(table, self.rows.labels[rows], fold_of_row, trained, group)
+        twins = find_near_duplicates(table, self.rows.labels[rows], fold_of_row, trained, group)
         if twins is None:
             return None
         column = twins.find_group_column(zip(self.encoder.feature_labels, numbers.T, strict=True))

@@ -35,7 +35,7 @@ from untwist.audit.verdict import Verdict, find_verdict
 from untwist.classifier import UntwistClassifier
 from untwist.data.decisions import Decisions
 from untwist.data.fingerprints import fingerprint
-from untwist.data.twins import NOTHING_KNOWN
+from untwist.data.near_duplicates import NOTHING_KNOWN
 from untwist.display import write_percent
 from untwist.files.decisions import read_decisions
 from untwist.noise.model import NoiseModel

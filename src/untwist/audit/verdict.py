@@ -16,7 +16,7 @@ import numpy as np
 from untwist.audit.correcting import doubt_correction
 from untwist.audit.judging import Interval, find_unseen_share, widen_interval
 from untwist.audit.reviewed import find_known_wrong, measure_known_wrong
-from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG
+from untwist.data.near_duplicates import NOTHING_KNOWN, SOME_WRONG
 from untwist.noise.estimate import CLEAN_LIMIT
 
 if TYPE_CHECKING:

@@ -25,15 +25,15 @@ from untwist.commands.decided import fingerprint_file, read_reviewed
 from untwist.commands.kinds import COMPRESS
 from untwist.commands.sheets import Sheet, read, write
 from untwist.commands.steps import (
-    describe_twins,
+    describe_near_duplicates,
     encode_json,
     fit,
-    name_twins,
+    name_near_duplicates,
     print_result,
     read_table,
 )
 from untwist.data.decisions import match_labels
-from untwist.data.twins import HOW_MANY_UNKNOWN
+from untwist.data.near_duplicates import HOW_MANY_UNKNOWN
 from untwist.files.whole_files import write_whole
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.report import compare, report
@@ -97,7 +97,7 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     audit = _audit_by_file(sheet, table, options) if options.probabilities else _audit_by_fit(sheet, table, options)
     context = replace(
         audit.context,
-        twins=name_twins(audit.context.twins, sheet, table, options.label),
+        twins=name_near_duplicates(audit.context.twins, sheet, table, options.label),
         order=find_order(sheet.frame[options.label], audit.classes),  # A file may say the order of categories.
     )
     audit = replace(audit, context=context)
@@ -116,11 +116,11 @@ def _audit_by_fit(sheet: Sheet, table: PreparedTable, options: argparse.Namespac
     reviewed = None
     if options.reviewed:
         reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table, sheet.name_row)
-    done = fit(table, options, reviewed=reviewed)
-    if done.was_stopped:
+    model, was_stopped = fit(table, options, reviewed=reviewed)
+    if was_stopped:
         raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
     with use_display(ProgressLine()):
-        return audit_labels(table.X, table.y, done.model, source=table.source, item=table.item)
+        return audit_labels(table.X, table.y, model, source=table.source, item=table.item)
 
 
 def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> LabelAudit:
@@ -251,7 +251,7 @@ class JudgedFile:
             "judge": audit.judge.name,
             "looks_in_sample": audit.judge.looks_in_sample,
             "in_sample_reason": audit.judge.in_sample_reason or None,
-            "near_twins": describe_twins(audit.context.twins),
+            "near_duplicates": describe_near_duplicates(audit.context.twins),
             "groups": None if audit.context.groups is None else len({*audit.context.groups.tolist()} - {None}),
             "rows_per_case": audit.context.rows_per_case,
             **self._list_shares(),

@@ -172,7 +172,7 @@ def _inspect_model(options: argparse.Namespace) -> int:
         "trees": sum(map(len, model.model_.ensembles)),
         "alpha": model.model_.alpha,
         "noise": describe_noise(model),
-        "near_twins": model.model_.has_twins,
+        "near_duplicates": model.model_.has_twins,
         "matrix": find_matrix(model),
         "sources": list_sources(model),
         "columns": columns,

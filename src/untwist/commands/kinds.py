@@ -18,7 +18,6 @@ __all__ = [
     "find_kind",
     "name_undo",
     "refuse_absent",
-    "refuse_foreign_options",
     "refuse_no_table",
     "refuse_unwritable",
 ]
@@ -93,17 +92,6 @@ def refuse_no_table(
     kind = find_kind(path)
     if kind in OTHER_KINDS:
         raise ValueError(f"{path} is a {kind} file: {READABLE}")
-    refuse_foreign_options(path, separator, encoding, sheet)
-
-
-def refuse_foreign_options(path: Path, separator: str | None, encoding: str | None, sheet: str | None) -> None:
-    """Raise a ValueError for what is said of how to read a file, and means nothing for a file of its kind.
-
-    Parameters
-    ----------
-    path, separator, encoding, sheet
-        As for `sheets.read`.
-    """
     is_workbook = find_kind(path) in WORKBOOKS
     if sheet is not None and not is_workbook:
         raise ValueError(f"{path} is no spreadsheet, and has no sheet {sheet!r}")

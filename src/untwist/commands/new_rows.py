@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from untwist.commands.cells import (
 )
 from untwist.commands.names import find_names_in_file
 from untwist.commands.sheets import Sheet, import_pandas
-from untwist.data.cells import Reading, list_some
+from untwist.data.cells import Reading, is_missing, list_some
 from untwist.predicting import ModelPredictions
 from untwist.text import clip
 
@@ -46,6 +46,11 @@ def ignore_strangers() -> Iterator[None]:
         warnings.filterwarnings("ignore", "column .* holds no category that it held when fitted")
         warnings.filterwarnings("ignore", "columns? .* Booleans now, and held numbers when fitted")
         yield
+
+
+def _is_missing_beside(known: Collection[Any], text: str) -> bool:
+    """Tell whether a text stands for a missing cell where some words are categories."""
+    return is_missing(text) and text not in known
 
 
 class NewRows:
@@ -126,7 +131,7 @@ class NewRows:
                 columns[name] = settle_infinite(numbers, self._hints, self._name_row)
                 self._lost[name] = self._lost.get(name, 0) + len(find_lost(column, numbers))
             elif any(isinstance(one, str) for one in known):
-                text = attempt(partial(to_text, known_words=known), column)
+                text = attempt(partial(to_text, is_missing=partial(_is_missing_beside, known)), column)
                 self._new.setdefault(name, set()).update(set(text.dropna()) - set(known))
                 columns[name] = text.astype("category")
             else:

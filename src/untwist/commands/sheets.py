@@ -468,7 +468,7 @@ def _name_csv_faults(path: Path, separator: str, encoding: str) -> Iterator[None
 
 
 def _find_long_row(path: Path, separator: str, encoding: str, most: int) -> str:
-    """Say where the first row begins that has more cells than so many."""
+    """Say where the first row begins that has more cells than others."""
     if path.suffix.lower() in COMPRESSED - OPENERS.keys():
         return "a row"  # Lines of an archive are not counted.
     records = _iterate_records(path, encoding, separator)

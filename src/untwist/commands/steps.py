@@ -8,7 +8,7 @@ import math
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,21 +21,20 @@ from untwist.commands.kinds import refuse_no_table
 from untwist.commands.sheets import Sheet, read
 from untwist.data.decisions import Decisions
 from untwist.data.memory import UnreadableFile, limit_memory
-from untwist.data.twins import Twins
+from untwist.data.near_duplicates import NearDuplicates
 from untwist.predicting import ModelPredictions
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.text import for_json, for_terminal
 
 __all__ = [
-    "CommandFit",
+    "describe_near_duplicates",
     "describe_noise",
-    "describe_twins",
     "encode_json",
     "find_matrix",
     "fit",
     "gather_hints",
     "list_sources",
-    "name_twins",
+    "name_near_duplicates",
     "open_table",
     "print_result",
     "read_table",
@@ -126,17 +125,9 @@ def read_table(options: argparse.Namespace) -> tuple[Any, PreparedTable]:
     return sheet, table
 
 
-@dataclass(frozen=True, eq=False)
-class CommandFit:
-    """The model of a command, and whether Ctrl-C ended its fit early."""
-
-    model: UntwistClassifier
-    was_stopped: bool = False
-
-
 def fit(
     table: PreparedTable, options: argparse.Namespace, noise: Any = "auto", reviewed: Decisions | None = None
-) -> CommandFit:
+) -> tuple[UntwistClassifier, bool]:
     """Fit the default classifier, with a line of progress after two seconds.
 
     Parameters
@@ -152,10 +143,14 @@ def fit(
 
     Returns
     -------
-    CommandFit
+    model : UntwistClassifier
+        The fitted classifier.
+    was_stopped : bool
+        Whether Ctrl-C ended its fit early.
     """
     settings = {"n_jobs": options.threads, "random_state": options.seed, "noise": noise}
     model = UntwistClassifier(**settings)
+    was_stopped = False
     try:
         with use_display(ProgressLine()), warnings.catch_warnings():
             # Somebody has asked for labels as they are.
@@ -166,23 +161,24 @@ def fit(
             warnings.filterwarnings("ignore", ".* nothing but the shares of the classes can be learned")
             told = {"source": table.source, "item": table.item, "groups": table.groups}
             model.fit(table.X, table.y, reviewed=reviewed, **told)
-        remember_readings(model, table.readings, table.kinds)
-        return CommandFit(model)
     except KeyboardInterrupt:
         if not hasattr(model, "model_"):
             raise
         print(file=sys.stderr)
         print_status("Stopped.")
-        remember_readings(model, table.readings, table.kinds)
-        return CommandFit(model, was_stopped=True)
+        was_stopped = True
+    remember_readings(model, table.readings, table.kinds)
+    return model, was_stopped
 
 
-def name_twins(twins: Twins | None, sheet: Any, table: PreparedTable, label: str) -> Twins | None:
+def name_near_duplicates(
+    found: NearDuplicates | None, sheet: Any, table: PreparedTable, label: str
+) -> NearDuplicates | None:
     """Look for the column that says which rows belong together, also among those that are left out.
 
     Parameters
     ----------
-    twins : Twins or None
+    found : NearDuplicates or None
         Rows that nearly repeat rows of other folds.
     sheet : Sheet or SheetInBlocks
         The table as the file has it.
@@ -193,11 +189,11 @@ def name_twins(twins: Twins | None, sheet: Any, table: PreparedTable, label: str
 
     Returns
     -------
-    Twins or None
+    NearDuplicates or None
     """
-    if twins is None:
+    if found is None:
         return None
-    compared = np.unique(np.concatenate([twins.pairs, twins.pairs_beyond]))
+    compared = np.unique(np.concatenate([found.pairs, found.pairs_beyond]))
 
     def read_compared() -> Iterator[tuple[str, Any]]:
         for name in sheet.names:
@@ -211,29 +207,29 @@ def name_twins(twins: Twins | None, sheet: Any, table: PreparedTable, label: str
             values[compared] = [str(one) for one in column.iloc[table.rows[compared]]]
             yield name, values
 
-    return replace(twins, column=twins.find_group_column(read_compared()))
+    return replace(found, column=found.find_group_column(read_compared()))
 
 
-def describe_twins(twins: Twins | None) -> dict[str, Any] | None:
+def describe_near_duplicates(found: NearDuplicates | None) -> dict[str, Any] | None:
     """Return what JSON says of rows that nearly repeat rows of other folds.
 
     Parameters
     ----------
-    twins : Twins or None
+    found : NearDuplicates or None
         These rows.
 
     Returns
     -------
     dict or None
     """
-    if twins is None:
+    if found is None:
         return None
     return {
-        "share": twins.share,
-        "disagreement": twins.disagreement,
-        "disagreement_beyond": twins.disagreement_beyond,
-        "column": twins.column,
-        "advice": twins.describe(for_command=True),
+        "share": found.share,
+        "disagreement": found.disagreement,
+        "disagreement_beyond": found.disagreement_beyond,
+        "column": found.column,
+        "advice": found.describe(for_command=True),
     }
 
 

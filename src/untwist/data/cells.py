@@ -35,7 +35,7 @@ __all__ = [
 NUMERIC_SHARE = 0.95
 #: Dates are days since this one.
 EPOCH = datetime(1970, 1, 1)
-#: From so many days on the microseconds do not fit 64 bits: 292,000 years.
+#: From this many days on the microseconds do not fit 64 bits: 292,000 years.
 MOST_DAYS_IN_MICROSECONDS = 2**63 // 86_400_000_000
 #: Texts that stand for a missing value in every column, in lower case.
 MISSING = frozenset(

@@ -38,7 +38,7 @@ __all__ = [
 FREQUENT = 10
 # Of more copies than this a binomial draw cannot be told from its mean.
 MOST_DRAWN = 1e9
-# So many groups, the heaviest, are dealt out one by one. None of the others is a ten thousandth of all: they are drawn.
+# This many groups, the heaviest, are dealt out one by one; none of the others is a ten thousandth of all, and is drawn.
 MOST_DEALT = 10_000
 # Sums of weights that differ by less than this, relatively, are equal.
 ROUNDING = 1e-9

@@ -35,7 +35,7 @@ UNKNOWN = -1
 # in a table of few values some rows are alike by chance.
 REPEATED_BY_RULE = 0.5
 
-# So many rows are looked at first, which rule out nearly every column that is not the source.
+# The rows that are looked at first, which rule out nearly every column that is not the source.
 FIRST_ROWS = 1000
 
 

@@ -61,7 +61,7 @@ KNOWN_CATEGORIES = 254
 LARGEST_CODE = 2**24
 # A column with more different values than this names its rows rather than describing them, and is refused.
 MOST_DISTINCT = 2**24
-# A category that was never seen is nothing strange by itself: so many rows hold none but such before anybody is warned.
+# A category that was never seen is nothing strange by itself: nobody is warned before this many rows hold only such.
 FEWEST_STRANGERS = 10
 # The heaviest of rounded weights has this many bits, which leaves 31 of an int64 for sums over rows.
 WEIGHT_BITS = 32

@@ -16,7 +16,7 @@ __all__ = ["are_rows_known", "doubt_classes", "know_rows", "refuse_regression_ta
 MOST_CLASSES = 500
 #: In so few rows any number of classes will do.
 FEW_ROWS = 100
-#: A class has at least so many rows in the mean.
+#: A class has at least this many rows in the mean.
 ROWS_PER_CLASS = 3
 
 _rows_are_known = ContextVar("rows_are_known", default=False)

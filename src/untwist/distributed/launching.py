@@ -76,7 +76,7 @@ def refuse_validation_of_the_recipe(model: ModelPredictions, validation: Any) ->
 
 
 def limit_threads(model: ModelPredictions, n_threads: int) -> ModelPredictions:
-    """Return a model with so many threads, unless it says how many it wants.
+    """Return a model with this number of threads, unless it says how many it wants.
 
     Parameters
     ----------

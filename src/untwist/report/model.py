@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from untwist.audit.findings import Findings, TrainingFacts
-from untwist.data.twins import NOTHING_KNOWN
+from untwist.data.near_duplicates import NOTHING_KNOWN
 from untwist.display import format_probability
 from untwist.model import Candidate
 from untwist.report import charts

@@ -7,7 +7,7 @@ import numpy as np
 from untwist.audit.findings import Findings
 from untwist.audit.labels import LabelAudit
 from untwist.audit.slices import Slice
-from untwist.data.twins import HOW_MANY_UNKNOWN, NOTHING_KNOWN
+from untwist.data.near_duplicates import HOW_MANY_UNKNOWN, NOTHING_KNOWN
 from untwist.noise.two_classes import ENOUGH_EVIDENCE
 from untwist.report import charts
 from untwist.report.markup import (

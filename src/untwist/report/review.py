@@ -10,7 +10,7 @@ from typing import Any
 from untwist.audit.findings import Findings, count_finds
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason, describe_value
-from untwist.data.twins import HOW_MANY_UNKNOWN, NOTHING_KNOWN
+from untwist.data.near_duplicates import HOW_MANY_UNKNOWN, NOTHING_KNOWN
 from untwist.display import format_probability
 from untwist.report import charts
 from untwist.report.markup import (

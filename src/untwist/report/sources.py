@@ -7,7 +7,7 @@ import math
 from untwist.audit.findings import Findings
 from untwist.audit.sources import Disagreement, SourceQuality
 from untwist.audit.verdict import LEAST_REPEATED
-from untwist.data.twins import HOW_MANY_UNKNOWN
+from untwist.data.near_duplicates import HOW_MANY_UNKNOWN
 from untwist.report import charts
 from untwist.report.markup import format_interval, format_percent, place_beside, write_figure, write_table
 from untwist.text import clip, for_page

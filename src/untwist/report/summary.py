@@ -11,7 +11,7 @@ from untwist.audit.findings import Findings, count_finds
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reviewed import ReviewOutcome, find_known_wrong
 from untwist.audit.verdict import State, Verdict
-from untwist.data.twins import HOW_MANY_UNKNOWN, NOTHING_KNOWN
+from untwist.data.near_duplicates import HOW_MANY_UNKNOWN, NOTHING_KNOWN
 from untwist.report import charts
 from untwist.report.markup import (
     format_interval,

@@ -41,7 +41,7 @@ class Weigher:
     device : str
         "cpu", or the GPU where the margins are.
     whole_copies : bool
-        Whether sample weights count copies: a row then has so many times the weight of one copy.
+        Whether sample weights count copies: the weight of a row is then that of one copy times their number.
     """
 
     def __init__(self, link: Link, unit: float, device: str, *, whole_copies: bool = False) -> None:
