@@ -44,10 +44,8 @@ __all__ = ["JudgedFile", "judge", "main"]
 SHOWN = 5
 #: Suspects whose reasons are in the list.
 EXPLAINED = 500
-#: Pairs of a class and a label in the JSON, at most.
-MOST_CONFUSIONS = 100
-#: Pairs of sources in the JSON, at most.
-MOST_DISAGREEMENTS = 100
+#: Pairs in the JSON, at most: of a class and a label, and of sources.
+MOST_PAIRS = 100
 
 
 def main(options: argparse.Namespace) -> int:
@@ -289,7 +287,7 @@ class JudgedFile:
             "confusions": [
                 {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
                 | _name_limits((one.share, one.low, one.high))
-                for one in audit.confusions()[:MOST_CONFUSIONS]
+                for one in audit.confusions()[:MOST_PAIRS]
             ],
         }
 
@@ -343,7 +341,7 @@ class JudgedFile:
                     "expected": one.expected,
                     "stands_out": one.stands_out,
                 }
-                for one in audit.sources.find_disagreements()[:MOST_DISAGREEMENTS]
+                for one in audit.sources.find_disagreements()[:MOST_PAIRS]
             ],
         }
 

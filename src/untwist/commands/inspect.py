@@ -27,6 +27,7 @@ from untwist.commands.steps import (
 from untwist.data.cells import is_missing
 from untwist.data.memory import limit_memory
 from untwist.data.tables import Schema
+from untwist.export.scoring import MOST_COLUMNS
 from untwist.files import header, load
 from untwist.files.layout import MAGIC
 from untwist.files.writing import list_settings
@@ -37,8 +38,6 @@ __all__ = ["main"]
 
 #: The sources that are listed, at most, the noisiest first; --json has them all.
 MOST_SOURCES = 10
-#: Of a model with more columns than this, without names, only those that trees ask for are listed.
-MOST_COLUMNS = 10_000
 #: Values of a column of a table that are shown.
 N_EXAMPLES = 3
 #: Letters of a value that are shown, at most.

@@ -118,7 +118,6 @@ _MONTHS = {
     )
     for start in starts
 }
-_LONGEST_MONTH = 10
 
 
 @dataclass(frozen=True)
@@ -496,7 +495,7 @@ def _read_date(text: str) -> tuple[float, float] | None:
 def _find_month(name: str) -> str:
     """Return the number of a month by its name, "0" if there is none of that name."""
     word = name.lower()
-    return str(_MONTHS.get(word[:4]) or _MONTHS.get(word[:3], 0)) if len(word) <= _LONGEST_MONTH else "0"
+    return str(_MONTHS.get(word[:4]) or _MONTHS.get(word[:3], 0))
 
 
 def _count_days(parts: dict[str, Any], month: str, day: str) -> float:

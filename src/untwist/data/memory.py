@@ -76,8 +76,10 @@ def refuse_memory(*paths: Path) -> UnreadableFile:
     UnreadableFile
     """
     names = str(paths[0]) + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
-    words = f"{names} needs more than {_find_most_bytes(paths) / 1e9:.0f} GB of memory, or than this process may take"
-    return UnreadableFile(f"{words} (ulimit -v): unpack or split it if it is what it seems")
+    words = (
+        f"{names} needs more than {_find_most_bytes(paths) / 1e9:.0f} GB of memory: unpack or split it if it is what"
+    )
+    return UnreadableFile(f"{words} it seems; where this process may take less (ulimit -v), allow it more")
 
 
 def _find_most_bytes(paths: Sequence[Path]) -> int:

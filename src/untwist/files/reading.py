@@ -72,8 +72,9 @@ LARGEST_INVERSE = 1e9
 #: Letters of all classes, as an array holds them, at most.
 MOST_LETTERS = 1 << 22
 
-#: The weight of a class is 0, or between one over this and this, so that ratios of class weights are finite.
-LARGEST_CLASS_WEIGHT = 1e100
+#: The weight of a class is 0, or between one over this and this, so that ratios of class weights are finite. The alpha
+#: of classes that were boosted together stays below it, so that tilted scores are.
+LARGEST_FACTOR = 1e100
 
 #: The slopes of clean posteriors stay below this, so that untwisted probabilities are numbers.
 LARGEST_SLOPE = 1e3
@@ -84,12 +85,6 @@ LARGEST_NUMBER = 1e6
 
 #: The kind of link of classes that were boosted together.
 SOFTMAX = "softmax"
-
-#: The alpha of such a link stays below this, so that tilted scores are finite.
-LARGEST_SOFTMAX_ALPHA = 1e100
-
-#: Those numbers of a choice that are whole.
-WHOLE_NUMBERS = {"max_depth", "n_rounds", "n_trees", "min_samples_leaf"}
 
 #: What a header that makes no sense may lead to.
 SENSELESS = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError, ValueError)
@@ -352,14 +347,14 @@ def _read_class_weights(about: Any, classes: NDArray[Any]) -> Array:
     require(weights.shape == classes.shape, "there is a weight per class")
     positive = weights[weights > 0]
     require(positive.size > 0, "a class has a weight above 0")
-    has_ratios = positive.min() > 1.0 / LARGEST_CLASS_WEIGHT and positive.max() < LARGEST_CLASS_WEIGHT
-    require(bool(has_ratios), f"class weights are 0 or between 1/{LARGEST_CLASS_WEIGHT:g} and it")
+    has_ratios = positive.min() > 1.0 / LARGEST_FACTOR and positive.max() < LARGEST_FACTOR
+    require(bool(has_ratios), f"class weights are 0 or between 1/{LARGEST_FACTOR:g} and it")
     return weights
 
 
 def _read_link(about: Any) -> Link | SoftmaxLink:
     if about["kind"] == SOFTMAX:
-        alpha = read_number(about["alpha"], low=0.0, high=LARGEST_SOFTMAX_ALPHA)
+        alpha = read_number(about["alpha"], low=0.0, high=LARGEST_FACTOR)
         return SoftmaxLink(AlphaLoss(alpha))
     link: Link = LINKS[about["kind"]](AlphaLoss(read_number(about["alpha"])))
     return link
@@ -383,8 +378,9 @@ def _read_choice(about: Any) -> Choice:
 
 def _read_record(about: Any, kind: type[Record]) -> Record:
     """Return a record of numbers, some of which are whole; only what trees drew may be unknown."""
+    whole = {field.name for field in fields(kind) if field.type in ("int", int)}
     values: dict[str, Any] = {
-        name: read_whole(value, 0) if name in WHOLE_NUMBERS else read_number(value)
+        name: read_whole(value, 0) if name in whole else read_number(value)
         for name, value in about["pairs"]
         if (name, value) != ("drawn", None)
     }
