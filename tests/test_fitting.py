@@ -202,18 +202,18 @@ def test_rows_held_out_are_told_with_their_shares(table):
 def test_what_is_measured_after_each_round_is_what_was_asked_for(table):
     validation = ValidationTable(*(one[:20] for one in table))
 
-    def count_measured(validation=None, size=1, **settings):
+    def list_measured(validation=None, size=1, **settings):
         data = replace(collect(table, validation, **settings), workers=SimpleNamespace(size=size))
         posterior = boost_given_settings(collect(table)).model.posterior
-        measurer = fitting._make_measurer(data, lambda: posterior)
-        return None if measurer is None else len(measurer.rows.positions)
+        measurer = fitting._make_measurer(data, lambda: posterior, data.settings.make_link(2.0))
+        return None if measurer is None else list(measurer.rows)
 
-    assert count_measured() is count_measured(validation) is count_measured(size=2) is None
-    assert count_measured(eval_metric="accuracy") is count_measured(eval_metric="accuracy", size=2) is None
-    assert count_measured(validation, eval_metric="accuracy") == 20
-    assert count_measured(eval_metric="accuracy", early_stopping=True) > 0
+    assert list_measured() is list_measured(validation) is list_measured(size=2) is None
+    assert list_measured(eval_metric="accuracy") is list_measured(eval_metric="accuracy", size=2) is None
+    assert list_measured(validation, eval_metric="accuracy") == ["validation"]
+    assert list_measured(eval_metric="accuracy", early_stopping=True) == ["validation"]
     with pytest.raises(ValueError, match="eval_metric is for one machine"):
-        count_measured(validation, eval_metric="accuracy", size=2)
+        list_measured(validation, eval_metric="accuracy", size=2)
 
 
 # ---- what rounds are made with ----
@@ -391,12 +391,12 @@ def test_scores_that_were_given_are_added_to_those_before():
 class Noted:
     """A measurer that notes what it is to measure."""
 
-    def __init__(self, positions):
-        self.rows = SimpleNamespace(positions=np.array(positions))
-        self.not_measured, self.measured = 0, []
+    def __init__(self, **positions):
+        self.rows = {name: SimpleNamespace(positions=np.array(rows)) for name, rows in positions.items()}
+        self.not_measured, self.measured = {}, []
 
-    def measure_rows(self, columns):
-        self.measured.append([column.tolist() for column in columns])
+    def measure_rows(self, name, columns):
+        self.measured.append((name, [column.tolist() for column in columns]))
 
 
 def measure_earlier(*, given=(None, None), choice=None, was_given=False, in_blocks=False):
@@ -424,28 +424,35 @@ def measure_earlier(*, given=(None, None), choice=None, was_given=False, in_bloc
         validation_rows=np.array([], int),
         validation_shares=np.array([]),
     )
-    measurer = Noted([1, 4])
+    measurer = Noted(training=[0, 2, 3], validation=[1, 4])
     fitting._measure_earlier_rounds(measurer, data, "link", previous)
     return measurer
 
 
 @pytest.mark.parametrize("in_blocks", [False, True])
-def test_rounds_before_are_measured_on_the_validation_rows(in_blocks):
+def test_rounds_before_are_measured_on_the_rows_of_each_name(in_blocks):
     measurer = measure_earlier(was_given=True, in_blocks=in_blocks)
-    assert measurer.measured == [[[1.0, 4.0], [-1.0, -4.0]], [[10.0, 40.0], [-10.0, -40.0]]]
-    assert measurer.not_measured == 0
+    assert measurer.measured == [
+        ("training", [[0.0, 2.0, 3.0], [0.0, -2.0, -3.0]]),
+        ("training", [[0.0, 20.0, 30.0], [0.0, -20.0, -30.0]]),
+        ("validation", [[1.0, 4.0], [-1.0, -4.0]]),
+        ("validation", [[10.0, 40.0], [-10.0, -40.0]]),
+    ]
+    assert measurer.not_measured == {}
 
 
 def test_rounds_before_are_measured_from_the_scores_that_were_given():
     measurer = measure_earlier(was_given=True, given=(np.arange(100.0, 105.0), None))
-    assert measurer.measured[0] == [[102.0, 108.0], [-1.0, -4.0]]
+    assert measurer.measured[0] == ("training", [[100.0, 104.0, 106.0], [0.0, -2.0, -3.0]])
+    assert measurer.measured[2] == ("validation", [[102.0, 108.0], [-1.0, -4.0]])
 
 
 def test_rounds_before_that_nobody_can_judge_are_not_measured():
     seen = measure_earlier()  # They may have trained on what is held out now.
+    assert {name for name, _ in seen.measured} == {"training"}
+    assert seen.not_measured == {"validation": 2}
     of_folds = measure_earlier(was_given=True, choice="a choice")
-    for measurer in (seen, of_folds):
-        assert (measurer.measured, measurer.not_measured) == ([], 2)
+    assert (of_folds.measured, of_folds.not_measured) == ([], {"training": 2, "validation": 2})
 
 
 # ---- rounds again ----

@@ -104,7 +104,7 @@ def groups() -> Outputs:
 
 
 @case
-def near_duplicates() -> Outputs:
+def near_twins() -> Outputs:
     """Rows that nearly repeat each other."""
     X, y, _ = draw_two(250)
     near = X + 1e-4 * np.random.default_rng(0).normal(size=X.shape)

@@ -18,6 +18,7 @@ from untwist.boosting.forest import count_threads
 from untwist.boosting.measuring import Answers, MeasuredRows, Measurer
 from untwist.boosting.runs import BoosterRun, advance
 from untwist.data.batches import Encoded
+from untwist.data.labels import list_positive_classes
 from untwist.model import GIVEN_SCORES, FittedModel
 from untwist.noise.model import NoiseModel
 from untwist.noise.paper import MenonEstimate
@@ -136,7 +137,7 @@ def boost_given_settings(
     runs = _start_runs(data, link, step_size, earlier)
 
     measurer = _make_measurer(
-        data, lambda: _make_model(data, decision, link, step_size, _join_rounds(earlier, runs)).posterior
+        data, lambda: _make_model(data, decision, link, step_size, _join_rounds(earlier, runs)).posterior, link
     )
     judge: Callable[[], bool] | None = None
     if measurer is not None:
@@ -192,31 +193,44 @@ def _keep_rounds(ensembles: list[Ensemble], count: int, earlier: list[Ensemble] 
     return [one.keep_first(min(own, len(one))) for one, own in zip(ensembles, kept, strict=True)]
 
 
-def _make_measurer(data: TrainingData, make_posterior: Callable[[], Posterior]) -> Measurer | None:
+def _make_measurer(data: TrainingData, make_posterior: Callable[[], Posterior], link: Link) -> Measurer | None:
     """Return what measures rows after each round, where something is to be measured."""
     settings = data.settings
-    if settings.metric is None or data.validation_weight is None:
+    rows = {}
+    if settings.metric is not None and data.validation_weight is not None:
+        rows["validation"] = MeasuredRows.choose(data.rows.labels, data.validation_weight)
+    if not rows:
         return None
     if data.workers.size > 1:
         raise ValueError("eval_metric is for one machine: each worker knows its own rows only")
-    rows = MeasuredRows.choose(data.rows.labels, data.validation_weight)
-    return Measurer(settings.metric, Answers(data.classes, make_posterior()), rows, settings.patience)
+    return Measurer(
+        metric=settings.metric,
+        answers=Answers(data.classes, make_posterior()),
+        link=link,
+        posterior_floor=data.posterior_floor,
+        positive_classes=list_positive_classes(len(data.classes)),
+        rows=rows,
+        patience=settings.patience,
+    )
 
 
 def _measure_earlier_rounds(measurer: Measurer, data: TrainingData, link: Link, previous: FittedModel) -> None:
     """Measure the rounds that a fit goes on from as if it had made them, where that can be judged."""
-    X, positions = data.rows.X, measurer.rows.positions
-    # A model that was chosen by folds is a mean of models: none of its rounds follows another.
-    if previous.choice is not None or _may_have_seen_validation(data, previous):
-        measurer.not_measured = previous.n_rounds
-        return
-    in_blocks = isinstance(X, Encoded)
-    given = [data.find_given_scores(link, index) for index in range(len(previous.ensembles))]
-    for scores in previous.staged_scores(X if in_blocks else X[positions]):
-        columns = (scores[positions] if in_blocks else scores).reshape(len(positions), -1).T
-        measurer.measure_rows(
-            [one if own is None else one + own[positions] for one, own in zip(columns, given, strict=True)]
-        )
+    X = data.rows.X
+    for name, rows in measurer.rows.items():
+        # A model that was chosen by folds is a mean of models: none of its rounds follows another.
+        if previous.choice is not None or (name == "validation" and _may_have_seen_validation(data, previous)):
+            measurer.not_measured[name] = previous.n_rounds
+            continue
+        in_blocks = isinstance(X, Encoded)
+        given = [data.find_given_scores(link, index) for index in range(len(previous.ensembles))]
+        for scores in previous.staged_scores(X if in_blocks else X[rows.positions]):
+            chosen = scores[rows.positions] if in_blocks else scores
+            columns = chosen.reshape(len(rows.positions), -1).T
+            measurer.measure_rows(
+                name,
+                [one if own is None else one + own[rows.positions] for one, own in zip(columns, given, strict=True)],
+            )
 
 
 def _may_have_seen_validation(data: TrainingData, previous: FittedModel) -> bool:
