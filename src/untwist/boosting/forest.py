@@ -17,8 +17,6 @@ from untwist import _core
 from untwist.arguments import Array
 from untwist.display import abbreviate
 
-__all__ = ["Forest", "Tree", "count_threads", "iterate_column_blocks", "iterate_row_blocks"]
-
 #: Sparse tables are made dense in blocks of this many cells.
 CELLS_PER_BLOCK = 1 << 23
 

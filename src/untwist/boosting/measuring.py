@@ -19,8 +19,6 @@ from untwist.boosting.ensemble import is_stale
 from untwist.noise.posterior import Posterior
 from untwist.theory.links import Link
 
-__all__ = ["Answers", "MeasuredRows", "Measurer", "Metric", "read_metric"]
-
 #: What `eval_metric` may be.
 KINDS = "eval_metric must be None, the name of a scorer of scikit-learn, a scorer or a function"
 

@@ -15,8 +15,6 @@ from untwist.boosting.ensemble import Ensemble, is_stale
 from untwist.data.workers import Workers, solo
 from untwist.progress import find_display, print_status
 
-__all__ = ["BoosterRun", "Callback", "Ending", "Progress", "RoundReport", "Run", "advance", "say"]
-
 #: Rounds are made in blocks that take about this many seconds, as Ctrl-C is looked for between them.
 SECONDS_PER_BLOCK = 0.05
 

@@ -21,8 +21,6 @@ from untwist.data.decisions import RELABEL, SKIP, match_labels, mean_the_same
 from untwist.files.decisions import read_undo, write_undo
 from untwist.files.whole_files import write_whole
 
-__all__ = ["keep_undo", "main"]
-
 
 def main(options: argparse.Namespace) -> int:
     """Write a copy of a table in which the labels decided on are changed, or taken back, and nothing else.

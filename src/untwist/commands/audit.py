@@ -38,8 +38,6 @@ from untwist.files.whole_files import write_whole
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.report import compare, report
 
-__all__ = ["JudgedFile", "judge", "main"]
-
 #: Suspects that are printed with their reasons on standard output.
 SHOWN = 5
 #: Suspects whose reasons are in the list.

@@ -23,8 +23,6 @@ from untwist.data.arrow_files import name_faults, open_parquet, read_parquet, to
 from untwist.data.batches import Batches
 from untwist.data.memory import limit_memory
 
-__all__ = ["SheetInBlocks", "reads_in_blocks"]
-
 #: A file whose numbers would take more bytes in memory is read in blocks.
 MOST_BYTES = 2e9
 #: A file whose numbers would take a greater share of the memory is read in blocks too.

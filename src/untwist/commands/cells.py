@@ -21,28 +21,6 @@ from untwist.data.cells import (
     looks_ambiguous,
 )
 
-__all__ = [
-    "LOOKED_AT",
-    "NO_HINTS",
-    "PLAIN_DATES",
-    "PLAIN_NUMBERS",
-    "Conversion",
-    "Hints",
-    "attempt",
-    "convert_to_finite",
-    "count_infinite",
-    "describe_infinite",
-    "find_infinite",
-    "find_kind",
-    "find_lost",
-    "is_text",
-    "parse_plain_numbers",
-    "read_dates",
-    "read_numbers",
-    "settle_infinite",
-    "to_text",
-]
-
 #: Makes numbers or categories of a column.
 Conversion = Callable[[Any], Any]
 #: Among this many numbers at least one shows whether all may be thousands, such as 1.234.

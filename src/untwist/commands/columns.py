@@ -39,8 +39,6 @@ from untwist.data.cells import (
 )
 from untwist.predicting import ModelPredictions
 
-__all__ = ["PreparedTable", "Roles", "decide_features", "prepare", "remember_readings"]
-
 #: What columns of numbers may hold that no other number takes the place of: lengths of time, and Booleans.
 TOLD_APART = ("duration", "truth")
 #: Columns that were left out, at most, which are named where none is left; thousands would hide the sentence.

@@ -24,8 +24,6 @@ from untwist.text import name_column
 from untwist.theory.links import LogitLink
 from untwist.theory.several_classes import SoftmaxLink
 
-__all__ = ["main"]
-
 #: This many rows, drawn at random, speak for the whole table.
 MOST_ROWS = 2000
 #: Characters of the longest bar.

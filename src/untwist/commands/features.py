@@ -24,8 +24,6 @@ from untwist.data.cells import (
     decide,
 )
 
-__all__ = ["ColumnDecision", "decide_column"]
-
 #: A column of text with more different values than this is told of.
 MOST_DISTINCT_VALUES = 254
 

@@ -34,8 +34,6 @@ from untwist.files.writing import list_settings
 from untwist.predicting import ModelPredictions
 from untwist.progress import print_status
 
-__all__ = ["main"]
-
 #: The sources that are listed, at most, the noisiest first; --json has them all.
 MOST_SOURCES = 10
 #: Values of a column of a table that are shown.

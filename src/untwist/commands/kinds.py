@@ -8,20 +8,6 @@ import lzma
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "ARROW",
-    "COMPRESS",
-    "COMPRESSED",
-    "OPENERS",
-    "READABLE",
-    "WORKBOOKS",
-    "find_kind",
-    "name_undo",
-    "refuse_absent",
-    "refuse_no_table",
-    "refuse_unwritable",
-]
-
 #: How files are opened that are compressed, by the end of their name.
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 #: What compresses bytes, by the end of a file's name.

@@ -23,8 +23,6 @@ from untwist.data.cells import (
 )
 from untwist.data.targets import doubt_classes
 
-__all__ = ["read_labels", "read_names"]
-
 #: A whole number that fits into 64 bits.
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 

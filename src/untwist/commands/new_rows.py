@@ -31,8 +31,6 @@ from untwist.data.cells import Reading, is_missing, list_some
 from untwist.predicting import ModelPredictions
 from untwist.text import clip
 
-__all__ = ["NewRows", "ignore_strangers"]
-
 #: A column of numbers is refused where this many cells are not empty and none of them is a number.
 LEAST_TEXTS = 20
 #: What columns of each kind hold, in words.

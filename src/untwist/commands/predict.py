@@ -15,8 +15,6 @@ from untwist.files import load
 from untwist.predicting import ModelPredictions
 from untwist.progress import print_status
 
-__all__ = ["main"]
-
 
 def main(options: argparse.Namespace) -> int:
     """Write a prediction and the probability of every class for each row.

@@ -8,8 +8,6 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 
-__all__ = ["quote_cell", "read_cells", "replace_cells"]
-
 #: How a file begins whose encoding leaves open in which order bytes come; the longest first.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32-le",

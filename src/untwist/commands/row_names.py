@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LEAST_ROWS", "describe_place", "find_objection"]
-
 #: A column of text names the rows if more than this share of its values are different.
 DISTINCT_SHARE = 0.95
 #: A column with fewer rows is not taken for one that names the rows.

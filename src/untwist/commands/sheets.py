@@ -48,15 +48,6 @@ from untwist.data.memory import UnreadableFile, limit_memory
 from untwist.files.whole_files import open_whole
 from untwist.text import for_spreadsheet, for_terminal
 
-__all__ = [
-    "Sheet",
-    "import_pandas",
-    "note_index",
-    "open_writer",
-    "read",
-    "write",
-]
-
 #: A cell in quotes, with what comes before it.
 QUOTED = re.compile(r'(^|[,;\t|\r\n]) *"(?:[^"]|"")*(?:"|$)')
 #: How files of text begin that say their encoding; those of UTF-32 begin with the bytes of UTF-16.

@@ -26,20 +26,6 @@ from untwist.predicting import ModelPredictions
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.text import for_json, for_terminal
 
-__all__ = [
-    "describe_near_duplicates",
-    "describe_noise",
-    "encode_json",
-    "find_matrix",
-    "fit",
-    "gather_hints",
-    "list_sources",
-    "name_near_duplicates",
-    "open_table",
-    "print_result",
-    "read_table",
-]
-
 
 def print_result(words: str) -> None:
     """Print results on standard output for a person: what comes from data cannot steer the terminal.

@@ -27,8 +27,6 @@ from untwist.commands.steps import (
 from untwist.files import save
 from untwist.progress import print_status
 
-__all__ = ["main", "summarise"]
-
 
 def main(options: argparse.Namespace) -> int:
     """Fit, save, and print what was learned.

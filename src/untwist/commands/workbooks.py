@@ -15,8 +15,6 @@ from untwist.data.cells import list_some
 from untwist.data.memory import BYTES_PER_BYTE
 from untwist.optional import import_optional
 
-__all__ = ["read_workbook"]
-
 #: Bytes that a spreadsheet may unpack to in any case, beside `BYTES_PER_BYTE`, and at most.
 LEAST_UNPACKED = 64 << 20
 MOST_UNPACKED = 1 << 30

@@ -18,21 +18,6 @@ import numpy as np
 from untwist.data.memory import UnreadableFile, find_most_text, refuse_memory
 from untwist.optional import import_optional
 
-__all__ = [
-    "UNNAMED_INDEX",
-    "check_table",
-    "describe_error",
-    "import_pyarrow",
-    "limit_texts",
-    "name_faults",
-    "open_parquet",
-    "read_blocks",
-    "read_feather",
-    "read_parquet",
-    "to_exact_frame",
-    "to_frame",
-]
-
 #: What pandas calls a column that was an index without a name.
 UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 #: What pyarrow says of text that is not UTF-8, with its position in what was checked.

@@ -17,20 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "EPOCH",
-    "NUMERIC_SHARE",
-    "CellDecision",
-    "Reading",
-    "decide",
-    "find_spellings",
-    "is_missing",
-    "list_some",
-    "looks_ambiguous",
-    "to_date",
-    "to_days",
-]
-
 #: A column of text holds numbers, or dates, if at least this share of its values are such.
 NUMERIC_SHARE = 0.95
 #: Dates are days since this one.

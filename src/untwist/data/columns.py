@@ -20,21 +20,6 @@ from numpy.typing import NDArray
 
 from untwist.data.cells import to_days
 
-__all__ = [
-    "NUMERIC",
-    "Category",
-    "Column",
-    "choose_float",
-    "convert_to_floats",
-    "describe_array",
-    "describe_columns",
-    "is_a",
-    "is_real",
-    "name_kind",
-    "read_as_categories",
-    "read_as_numbers",
-]
-
 Category = int | float | str
 # For each row the code of its value, which is its index among the values, or -1 where it is missing; and the values.
 CodedValues = tuple[NDArray[np.intp], Iterable[Any]]

@@ -23,17 +23,6 @@ from scipy.stats import binom
 from untwist.arguments import Array
 from untwist.sums import add_up, add_up_by_group
 
-__all__ = [
-    "draw_folds",
-    "draw_share",
-    "hold_out_groups",
-    "hold_out_share",
-    "mix_bits",
-    "split_groups_into_folds",
-    "split_into_folds",
-    "split_items_into_folds",
-]
-
 # A content with several labels and at least this many copies is a sample of its own.
 FREQUENT = 10
 # Of more copies than this a binomial draw cannot be told from its mean.

@@ -26,8 +26,6 @@ from untwist.data.sources import hash_rows
 from untwist.data.tables import round_weights
 from untwist.sums import add_up
 
-__all__ = ["MANY_CATEGORIES", "LabelCoding"]
-
 #: A column with more categories than this is coded by its labels.
 MANY_CATEGORIES = 12
 

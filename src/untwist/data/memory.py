@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["UnreadableFile", "find_most_text", "limit_memory", "refuse_memory"]
-
 #: Bytes of memory that reading a file may take in any case.
 LEAST_BYTES = 8 << 30
 #: Bytes of memory that reading a file may take for each byte of the file.

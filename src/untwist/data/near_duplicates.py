@@ -33,16 +33,6 @@ from untwist.data.closeness import ComparedRows
 from untwist.data.folds import mix_bits
 from untwist.data.sources import UNKNOWN
 
-__all__ = [
-    "HOW_MANY_UNKNOWN",
-    "NOTHING_KNOWN",
-    "SOME_WRONG",
-    "NearDuplicates",
-    "draw_rows",
-    "find_near_duplicates",
-    "find_split_rows",
-]
-
 #: What is said of labels that the models may have remembered.
 NOTHING_KNOWN = "how many are wrong cannot be told, as the models have all but seen the rows that they judge"
 

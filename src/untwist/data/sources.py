@@ -18,16 +18,6 @@ from untwist.data.folds import mix_bits
 from untwist.data.tables import bring_to_host
 from untwist.data.whole_numbers import LARGEST_EXACT
 
-__all__ = [
-    "UNKNOWN",
-    "LabelSources",
-    "find_items",
-    "find_source_columns",
-    "hash_rows",
-    "look_up_sources",
-    "read_names",
-]
-
 #: The number of a source that nobody knows.
 UNKNOWN = -1
 

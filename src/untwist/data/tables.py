@@ -42,19 +42,6 @@ from untwist.data.columns import (
 from untwist.data.whole_numbers import LARGEST_EXACT, refuse_merged_numbers
 from untwist.data.workers import Workers, solo
 
-__all__ = [
-    "Schema",
-    "allow_taking_rows",
-    "bring_to_host",
-    "checksum_columns",
-    "compute_fingerprint",
-    "learn",
-    "learn_blocks",
-    "refuse_merged_cells",
-    "refuse_other_objects",
-    "round_weights",
-]
-
 # At most this many categories of a column are known, unless said otherwise; of more, the heaviest.
 KNOWN_CATEGORIES = 254
 # float32, in which categories are encoded, holds whole numbers up to this.

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["are_rows_known", "doubt_classes", "know_rows", "refuse_regression_target"]
-
 #: A target with more classes than this is refused.
 MOST_CLASSES = 500
 #: In so few rows any number of classes will do.

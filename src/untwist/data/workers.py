@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Workers", "find_workers", "solo"]
-
 T = TypeVar("T")
 
 

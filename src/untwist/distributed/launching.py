@@ -16,17 +16,6 @@ from untwist.model import FittedModel
 from untwist.pilboost import PILBoostClassifier
 from untwist.predicting import ModelPredictions
 
-__all__ = [
-    "LOST",
-    "Outcome",
-    "choose_model",
-    "fit_with_restarts",
-    "limit_threads",
-    "refuse_validation_of_the_recipe",
-    "try_shard",
-    "wait_for_model",
-]
-
 #: Seconds between two looks at the workers.
 SECONDS_BETWEEN_LOOKS = 0.1
 

@@ -18,8 +18,6 @@ from untwist.export.scoring import BELOW_CATEGORIES, Scoring
 from untwist.optional import import_optional
 from untwist.predicting import find_model
 
-__all__ = ["tree_explainer"]
-
 #: Trees times the nodes of the largest one, at most: shap reserves memory for this many.
 MOST_NODES = 1 << 23
 

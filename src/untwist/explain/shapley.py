@@ -24,8 +24,6 @@ from untwist.export.scoring import Scoring
 from untwist.optional import import_optional
 from untwist.predicting import find_model
 
-__all__ = ["Contributions", "explain", "find_background_shares", "shap_values"]
-
 #: A leaf without any background row counts as having this many, so that no share is zero divided by zero.
 EMPTY_LEAF = 1e-6
 

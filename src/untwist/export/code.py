@@ -14,8 +14,6 @@ from untwist.boosting.forest import Forest
 from untwist.export.scoring import Scoring
 from untwist.export.terms import Term
 
-__all__ = ["to_code"]
-
 #: The text in C around the parts of a model.
 C = """\
 {description}

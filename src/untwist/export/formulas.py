@@ -24,8 +24,6 @@ from untwist.theory.links import find_link_name
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
 
-__all__ = ["Formula", "choose_formula"]
-
 #: What is left before the clip counts as at least this, so that it has a logarithm.
 SMALLEST_LOGARITHM_ARGUMENT = 1e-300
 

@@ -18,18 +18,6 @@ from untwist.data.decisions import RELABEL, Decisions
 from untwist.files.whole_files import write_whole
 from untwist.text import for_spreadsheet
 
-__all__ = [
-    "HEADER",
-    "format_decisions",
-    "format_line",
-    "parse_decisions",
-    "read_decisions",
-    "read_undo",
-    "write_decisions",
-    "write_text",
-    "write_undo",
-]
-
 #: The columns of the file.
 COLUMNS = ("row", "line", "given", "decision", "label", "note", "decided_at", "fingerprint")
 #: The first line of the file.

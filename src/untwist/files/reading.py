@@ -53,8 +53,6 @@ from untwist.theory.links import LINKS, Link, LogitLink
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
 
-__all__ = ["header", "load", "loads"]
-
 Record = TypeVar("Record", Candidate, Mixture)
 
 #: Columns times classes, at most: a small file must not ask for much memory.

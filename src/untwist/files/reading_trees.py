@@ -18,8 +18,6 @@ from untwist.data.tables import Schema
 from untwist.files.layout import FOREST_ARRAYS
 from untwist.files.values import ArrayReader, check_finite, read_number, require
 
-__all__ = ["LARGEST_SCORE", "read_ensemble"]
-
 #: Scores, leverages and gains stay below this, so that their sums are finite, in single precision too.
 LARGEST_SCORE = 1e30
 

@@ -27,8 +27,6 @@ from untwist.sums import shorten_broadcast
 from untwist.theory.links import find_link_name
 from untwist.theory.losses import AlphaLoss
 
-__all__ = ["CompiledBooster", "CompiledDataset", "CompiledEngine", "CompiledTeam", "find_thresholds", "scale_weights"]
-
 #: The core takes an empty array for weights that are all 1, and for rows that are not given.
 NOTHING = np.zeros(0)
 

@@ -19,8 +19,6 @@ from untwist.data.workers import Workers, solo
 from untwist.theory.links import LINKS, Link
 from untwist.theory.losses import Loss, is_alpha_loss
 
-__all__ = ["COLUMN_SETTINGS", "DEEPEST", "Booster", "Dataset", "Engine", "EngineOptions", "Rows", "Task", "TreeGrowth"]
-
 #: Settings that say something of single columns, which trees of any kind may heed.
 COLUMN_SETTINGS = frozenset({"monotonic_cst", "interaction_cst", "feature_weights"})
 

@@ -32,8 +32,6 @@ from untwist.boosting.ensemble import Ensemble, is_stale
 from untwist.data.folds import mix_bits
 from untwist.sums import shorten_broadcast
 
-__all__ = ["XGBoostBooster"]
-
 #: The weight of the heaviest validation row in fixed point.
 WHOLE_ROW = 2.0**17
 

@@ -18,8 +18,6 @@ from untwist.data.folds import GOLDEN_RATIO, mix_bits
 from untwist.data.tables import bring_to_host
 from untwist.optional import import_optional
 
-__all__ = ["MISSING_CODE", "XGBoostDataset", "import_xgboost"]
-
 #: The code of a missing value among the codes of bins.
 MISSING_CODE = 255
 

@@ -14,8 +14,6 @@ from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
 from untwist.data.encoding import AcceptedTables
 from untwist.data.folds import draw_folds, draw_share
 
-__all__ = ["XGBoostEngine"]
-
 TREE_METHODS = ("hist", "approx", "exact")
 FINEST_BINS = 255
 #: A booster on a CPU has of each row its sign, in double and in single precision, and its margin.

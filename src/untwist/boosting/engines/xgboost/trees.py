@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.boosting.forest import MOST_CATEGORIES, Forest
 
-__all__ = ["GrownTree", "assemble_forest", "find_last_below", "read_trees"]
-
 #: Where the next single would be if there were one: numbers from half way there on round to infinity.
 BEYOND_SINGLES = 2.0**128
 

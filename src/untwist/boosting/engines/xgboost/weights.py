@@ -13,8 +13,6 @@ from untwist import _core
 from untwist.theory.links import CanonicalLink, Link
 from untwist.theory.losses import AlphaLoss
 
-__all__ = ["Weigher", "find_array_library", "sum_weight_and_agreement"]
-
 #: The core takes an empty array for sample weights that are all 1.
 ALL_ONES = np.zeros(0, dtype=np.float32)
 
