@@ -669,7 +669,7 @@ def test_twins_are_looked_for_among_rows_that_train_and_rows_that_are_judged(tab
     data = collect(table, cv=[(row[:50], row[50:80]), (row[40:110], row[:20])])
     told = []
     monkeypatch.setattr(training_data, "draw_rows", lambda *_: np.array([3, 60, 90, 115]))
-    monkeypatch.setattr(training_data, "find_near_duplicates", lambda *arguments: told.append(arguments))
+    monkeypatch.setattr(training_data.NearDuplicates, "find", lambda *arguments: told.append(arguments))
     assert data.find_twins() is None
     ((_, labels, fold, trained, group),) = told
     np.testing.assert_array_equal(labels, data.rows.labels[[3, 60, 90, 115]])

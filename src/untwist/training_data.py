@@ -34,7 +34,7 @@ from untwist.data.labels import (
     MOST_WEIGHT,
     list_positive_classes,
 )
-from untwist.data.near_duplicates import NearDuplicates, draw_rows, find_near_duplicates, find_split_rows
+from untwist.data.near_duplicates import NearDuplicates, draw_rows, find_split_rows
 from untwist.data.sources import LabelSources
 from untwist.data.targets import are_rows_known
 from untwist.data.workers import Workers, find_workers, solo
@@ -446,7 +446,7 @@ class TrainingData:
             trained[:, is_split] = True
         table = ComparedRows(numbers, self.encoder, compared)
         group = None if self.groups is None else self.groups.index[rows]
-        twins = find_near_duplicates(table, self.rows.labels[rows], fold_of_row, trained, group)
+        twins = NearDuplicates.find(table, self.rows.labels[rows], fold_of_row, trained, group)
         if twins is None:
             return None
         column = twins.find_group_column(zip(self.encoder.feature_labels, numbers.T, strict=True))

@@ -10,7 +10,7 @@ from untwist import UntwistClassifier
 from untwist.data import near_duplicates as near_duplicates
 from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
-from untwist.data.near_duplicates import NearDuplicates, draw_rows, find_near_duplicates, find_split_rows
+from untwist.data.near_duplicates import NearDuplicates, draw_rows, find_split_rows
 from untwist.fit_arguments import SourceColumns
 from untwist.training_data import TrainingData
 
@@ -61,7 +61,7 @@ def test_the_share_is_that_of_the_slow_twin(spread, monkeypatch):
     fold_of_row = np.random.default_rng(0).integers(3, size=len(y))
     trained = fold_of_row[None] != np.arange(3)[:, None]
     table = ComparedRows(X, TableEncoder(X.shape[1]), range(X.shape[1]))
-    found = find_near_duplicates(table, y.astype(np.uint32), fold_of_row, trained)
+    found = NearDuplicates.find(table, y.astype(np.uint32), fold_of_row, trained)
     assert found.share == pytest.approx(look_slowly(X, y, fold_of_row), abs=1e-12)
     assert found.share > 0.3
     first, second = found.pairs.T
@@ -386,7 +386,7 @@ def test_things_that_are_all_equally_far_from_each_other_are_noticed():
         fold_of_row[None] != np.arange(3)[:, None],
     )
     sample.__dict__["neighbours"] = near_duplicates._Neighbours(rows, near, np.take_along_axis(distance, near, axis=1))
-    found = sample.find_near_duplicates()
+    found = sample.find()
     assert found.share == 1.0
     assert (thing[found.pairs[:, 0]] == thing[found.pairs[:, 1]]).all()
     assert (thing[found.pairs_beyond[:, 0]] != thing[found.pairs_beyond[:, 1]]).all()

@@ -140,6 +140,47 @@ class NearDuplicates:
     column: Any = None
     has_groups: bool = False
 
+    @staticmethod
+    def find(
+        table: ComparedRows,
+        labels: NDArray[np.uint32],
+        fold_of_row: NDArray[np.intp],
+        trained: NDArray[np.bool_],
+        group: NDArray[np.intp] | None = None,
+    ) -> NearDuplicates | None:
+        """Look for rows that nearly repeat rows of other folds.
+
+        Parameters
+        ----------
+        table : ComparedRows
+            Rows that were drawn by `draw_rows`, in its order.
+        labels : ndarray of uint32 of shape (n_rows,)
+            The class of each row.
+        fold_of_row : ndarray of int of shape (n_rows,)
+            The fold that judges each row, -1 for none.
+        trained : ndarray of bool of shape (n_folds, n_rows)
+            Whether each fold trains on each row, or on a copy of it.
+        group : ndarray of int of shape (n_rows,) or None
+            The number of each row's group, `UNKNOWN` where it has no name; None where no groups were given.
+
+        Returns
+        -------
+        NearDuplicates or None
+            None where there are few, or where they tell the label no better than other rows do.
+        """
+        if len(table) < LEAST_ROWS or not table.columns:
+            return None
+        sizes = [len(table)]
+        if sizes[0] >= 2 * FEW_AMONG:
+            sizes.append(FEW_AMONG)
+        whole = _Sample(table, labels, fold_of_row, trained, group)
+        samples = [whole.take_first(size) for size in sizes]
+        found = [one.find() for one in samples]
+        if not any(found):
+            found = [_look_by_fewer_columns(one) for one in samples]
+        # Of equal shares the one among more rows counts.
+        return max((one for one in found if one is not None), key=lambda one: one.share, default=None)
+
     def describe(self, *, for_command: bool = False) -> str:
         """Say in words what was found, what it does, and what to do.
 
@@ -243,47 +284,6 @@ def draw_rows(
     return np.asarray(rows[np.clip(np.searchsorted(reached, target, side="right") - 1, first, last - 1)])
 
 
-def find_near_duplicates(
-    table: ComparedRows,
-    labels: NDArray[np.uint32],
-    fold_of_row: NDArray[np.intp],
-    trained: NDArray[np.bool_],
-    group: NDArray[np.intp] | None = None,
-) -> NearDuplicates | None:
-    """Look for rows that nearly repeat rows of other folds.
-
-    Parameters
-    ----------
-    table : ComparedRows
-        Rows that were drawn by `draw_rows`, in its order.
-    labels : ndarray of uint32 of shape (n_rows,)
-        The class of each row.
-    fold_of_row : ndarray of int of shape (n_rows,)
-        The fold that judges each row, -1 for none.
-    trained : ndarray of bool of shape (n_folds, n_rows)
-        Whether each fold trains on each row, or on a copy of it.
-    group : ndarray of int of shape (n_rows,) or None
-        The number of each row's group, `UNKNOWN` where it has no name; None where no groups were given.
-
-    Returns
-    -------
-    NearDuplicates or None
-        None where there are few, or where they tell the label no better than other rows do.
-    """
-    if len(table) < LEAST_ROWS or not table.columns:
-        return None
-    sizes = [len(table)]
-    if sizes[0] >= 2 * FEW_AMONG:
-        sizes.append(FEW_AMONG)
-    whole = _Sample(table, labels, fold_of_row, trained, group)
-    samples = [whole.take_first(size) for size in sizes]
-    found = [one.find_near_duplicates() for one in samples]
-    if not any(found):
-        found = [_look_by_fewer_columns(one) for one in samples]
-    # Of equal shares the one among more rows counts.
-    return max((one for one in found if one is not None), key=lambda one: one.share, default=None)
-
-
 def find_split_rows(hashes: NDArray[np.uint64], rows: NDArray[np.intp], held_out_weight: Array) -> NDArray[np.bool_]:
     """Tell which of some rows, whose hashes differ, have copies that several folds set aside.
 
@@ -365,7 +365,7 @@ class _Sample:
         pairs = np.repeat(self.neighbours.asked, near.shape[1]), near.ravel()
         return {column: float(squares.mean()) for column, squares in self.table.measure_by_column(*pairs).items()}
 
-    def find_near_duplicates(self) -> NearDuplicates | None:
+    def find(self) -> NearDuplicates | None:
         """Look for near-duplicates."""
         if self.neighbours is None:
             return None
@@ -436,7 +436,7 @@ def _look_by_fewer_columns(sample: _Sample) -> NearDuplicates | None:
             return None
         if len(columns) < len(apart):
             sample = sample.take_columns(columns)
-            found = sample.find_near_duplicates()
+            found = sample.find()
             if found is not None:
                 return found
             apart = sample.measure_columns()
