@@ -238,7 +238,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         again = path.with_name(f"again{ending}")
         try:
             again.write_bytes(
-                kinds.COMPRESS.get(path.suffix, bytes)(sheet.replace_labels(label, first, ready.y[:1].tolist()))
+                kinds.COMPRESS.get(path.suffix, bytes)(sheet.replace_labels(label, first, ready.y[:1].tolist())[0])
             )
             other = sheets.read(again, sheet.separator, sheet.encoding).frame
         except ValueError as error:

@@ -353,8 +353,8 @@ def test_a_corrected_copy_differs_in_labels_alone(folder):
     text = 'id;name;y\r\n007;"a;b\nc";p\r\n;NA;q\r\n0.130;FALSE;"p"\r\n'
     (folder / "t.csv").write_bytes(text.encode("latin-1"))
     sheet = sheets.read(folder / "t.csv", encoding="latin-1")
-    assert sheet.replace_labels("y", np.array([], dtype=int), []).decode("latin-1") == text
-    changed = sheet.replace_labels("y", np.array([0, 2]), ["q", "r;s"]).decode("latin-1")
+    assert sheet.replace_labels("y", np.array([], dtype=int), [])[0].decode("latin-1") == text
+    changed = sheet.replace_labels("y", np.array([0, 2]), ["q", "r;s"])[0].decode("latin-1")
     assert changed == 'id;name;y\r\n007;"a;b\nc";q\r\n;NA;q\r\n0.130;FALSE;"r;s"\r\n'
 
 
@@ -366,7 +366,7 @@ def test_a_corrected_parquet_keeps_its_types(folder):
         {"n": pyarrow.array([1, None, 3], pyarrow.int32()), "y": pyarrow.array(["a", "b", None]).dictionary_encode()}
     )
     parquet.write_table(table, "t.parquet")
-    (folder / "c.parquet").write_bytes(sheets.read(folder / "t.parquet").replace_labels("y", np.array([0]), ["b"]))
+    (folder / "c.parquet").write_bytes(sheets.read(folder / "t.parquet").replace_labels("y", np.array([0]), ["b"])[0])
     found = parquet.read_table("c.parquet")
     assert found.schema == table.schema
     assert found.to_pydict() == {"n": [1, None, 3], "y": ["b", "b", None]}

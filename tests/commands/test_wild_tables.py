@@ -280,7 +280,7 @@ def test_lines_are_those_of_the_file_whatever_comes_before(tmp_path):
     write_sep_line(make_clean(), tmp_path / "s.csv")
     sheet = sheets.read(tmp_path / "s.csv")
     assert sheet.lines[:2].tolist() == [3, 4]
-    content = sheet.replace_labels("churn", np.array([1]), ["maybe"])
+    content, _ = sheet.replace_labels("churn", np.array([1]), ["maybe"])
     before, after = (tmp_path / "s.csv").read_bytes(), content
     assert after.startswith(b"\xef\xbb\xbfsep=;")
     changed = [
@@ -290,7 +290,7 @@ def test_lines_are_those_of_the_file_whatever_comes_before(tmp_path):
     write_xlsx(make_clean(), tmp_path / "book.xlsx")
     sheet = sheets.read(tmp_path / "book.xlsx")
     assert sheet.lines[:2].tolist() == [2, 3]
-    assert sheet.replace_labels("churn", np.array([0]), ["maybe"]).splitlines()[1].endswith(b",maybe")
+    assert sheet.replace_labels("churn", np.array([0]), ["maybe"])[0].splitlines()[1].endswith(b",maybe")
 
 
 # How a table will be read

@@ -49,11 +49,11 @@ def main(options: argparse.Namespace) -> int:
     if options.undo:
         values = decisions.labels.tolist()
     try:
-        content = sheet.replace_labels(label, rows, values, as_written=options.undo)
+        content, before = sheet.replace_labels(label, rows, values, as_written=options.undo)
     except ValueError as error:
         raise ValueError(f"{options.table}: {error}") from error
     write_whole(options.output, COMPRESS.get(options.output.suffix.lower(), bytes)(content))
-    undo = None if options.undo else keep_undo(sheet, label, rows, options.output)
+    undo = None if options.undo else keep_undo(sheet, label, rows, before, options.output)
     counts = {
         "changed": len(values),
         "kept": int(np.count_nonzero(~changed & (decisions.decision != SKIP))),
@@ -70,7 +70,7 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def keep_undo(sheet: Sheet, label: str, rows: NDArray[np.intp], copy: Path) -> Path | None:
+def keep_undo(sheet: Sheet, label: str, rows: NDArray[np.intp], before: list[str], copy: Path) -> Path | None:
     """Write what takes the labels of a copy back, beside it, for ``untwist apply --undo``.
 
     Parameters
@@ -81,6 +81,8 @@ def keep_undo(sheet: Sheet, label: str, rows: NDArray[np.intp], copy: Path) -> P
         The column of the labels.
     rows : array of int
         The rows whose labels were changed, from 0.
+    before : list of str
+        The labels that they had, as they were written.
     copy : Path
         The copy, which is there already.
 
@@ -98,7 +100,7 @@ def keep_undo(sheet: Sheet, label: str, rows: NDArray[np.intp], copy: Path) -> P
         rows=rows,
         given=np.array([str(one) for one in written.frame[label].iloc[rows]], dtype=object),
         decision=np.full(len(rows), RELABEL),
-        labels=np.array(sheet.read_labels_as_written(label, rows), dtype=object),
+        labels=np.array(before, dtype=object),
         notes=np.array(nothing),
         fingerprint=fingerprint_file(written.frame, label),
         lines=np.array([str(one) for one in written.lines[rows].tolist()]),

@@ -213,10 +213,10 @@ class JudgedFile:
         changed = np.flatnonzero(corrected != self.table.y)
         spellings = self.sheet.frame[label].dropna().value_counts().index.tolist()  # A spreadsheet has 1.0 for 1.
         labels = match_labels(corrected[changed].tolist(), spellings)
-        content = self.sheet.replace_labels(label, self.table.rows[changed], labels)
+        content, before = self.sheet.replace_labels(label, self.table.rows[changed], labels)
         compress = COMPRESS.get(path.suffix.lower(), bytes)
         write_whole(path, compress(content))
-        undo = keep_undo(self.sheet, label, self.table.rows[changed], path)
+        undo = keep_undo(self.sheet, label, self.table.rows[changed], before, path)
         takes_back = "" if undo is None else f"; {undo} takes them back: untwist apply --undo"
         print_status(f"{len(changed)} labels replaced in {path}{takes_back}")
 

@@ -33,7 +33,7 @@ from untwist.commands.kinds import (
     refuse_unwritable,
 )
 from untwist.commands.names import find_unnamed, name_columns
-from untwist.commands.rewriting import quote_cell, read_cells, replace_cells
+from untwist.commands.rewriting import quote_cell, replace_cells
 from untwist.commands.workbooks import read_workbook
 from untwist.data.arrow_files import (
     UNNAMED_INDEX,
@@ -172,7 +172,7 @@ class Sheet:
 
     def replace_labels(
         self, label: str, rows: NDArray[np.intp], values: Iterable[Any], *, as_written: bool = False
-    ) -> bytes:
+    ) -> tuple[bytes, list[str]]:
         """Write the file again, with other labels in some rows and nothing else changed.
 
         Parameters
@@ -184,47 +184,27 @@ class Sheet:
         values : iterable
             The new label of each of them.
         as_written : bool, default False
-            Whether labels are texts of `read_labels_as_written`, and become cells of a CSV file as they are.
+            Whether labels are texts that this has returned, and become cells of a CSV file as they are.
 
         Returns
         -------
-        bytes
+        content : bytes
             What the new file holds, without compression; a spreadsheet becomes CSV.
+        before : list of str
+            The labels that these rows had as the file, or of a spreadsheet its copy, has them: of CSV with quotes.
         """
         new = dict(zip(rows.tolist(), values, strict=True))
         if self.rows is not None:
             labels = self.frame[label].astype(object)
+            before = [quote_cell(str(value), ",") for value in labels.iloc[list(new)]]
             labels.iloc[list(new)] = list(new.values())
             copy = self._call_as_file(self.frame.assign(**{label: labels}))
-            return bytes(copy.to_csv(index=False).encode())
+            return copy.to_csv(index=False).encode(), before
         if self.separator is None:
             return self._rewrite_arrow(label, new)
         return self._rewrite_csv(label, new, as_written)
 
-    def read_labels_as_written(self, label: str, rows: NDArray[np.intp]) -> list[str]:
-        """Read labels as the file, or of a spreadsheet its copy, has them: of CSV with quotes and all.
-
-        Parameters
-        ----------
-        label : str
-            The column of the labels.
-        rows : array of int
-            The rows, from 0.
-
-        Returns
-        -------
-        list of str
-        """
-        if self.rows is not None:
-            return [quote_cell(str(value), ",") for value in self.frame[label].iloc[rows]]
-        if self.separator is None:
-            values = _read_arrow(self.path)[self._find_name_in_file(label)].to_pylist()
-            return [str(values[row]) for row in rows.tolist()]
-        column = list(self.frame.columns).index(label)
-        with _open(self.path) as file, _allow_any_length():
-            return read_cells(file.read(), rows.tolist(), self.lines.tolist(), column, self.separator, self.encoding)
-
-    def _rewrite_csv(self, label: str, new: dict[int, Any], as_written: bool) -> bytes:
+    def _rewrite_csv(self, label: str, new: dict[int, Any], as_written: bool) -> tuple[bytes, list[str]]:
         with _open(self.path) as file:
             content = file.read()
         column = list(self.frame.columns).index(label)
@@ -246,7 +226,7 @@ class Sheet:
             if there != [text for one in self.frame.iloc[row].tolist() if (text := str(one).strip())]:
                 raise ValueError(f"{self.name_row(row)} holds other cells than were read: it cannot be rewritten")
 
-    def _rewrite_arrow(self, label: str, new: dict[int, Any]) -> bytes:
+    def _rewrite_arrow(self, label: str, new: dict[int, Any]) -> tuple[bytes, list[str]]:
         import pyarrow
         from pyarrow import feather, parquet
 
@@ -255,6 +235,7 @@ class Sheet:
         position = table.column_names.index(self._find_name_in_file(label))
         field = table.schema.field(position)
         values = table.column(position).to_pylist()
+        before = [str(values[row]) for row in new]
         is_coded = pyarrow.types.is_dictionary(field.type)
         kind = field.type.value_type if is_coded else field.type
         try:
@@ -275,7 +256,7 @@ class Sheet:
         table = table.set_column(position, field, column)
         out = pyarrow.BufferOutputStream()
         (parquet.write_table if as_parquet else feather.write_feather)(table, out)
-        return bytes(out.getvalue())
+        return bytes(out.getvalue()), before
 
 
 def read(path: Path, separator: str | None = None, encoding: str | None = None, sheet: str | None = None) -> Sheet:
