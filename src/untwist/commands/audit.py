@@ -31,6 +31,7 @@ from untwist.commands.steps import (
     name_near_duplicates,
     print_result,
     read_table,
+    take_fields,
 )
 from untwist.data.decisions import match_labels
 from untwist.data.near_duplicates import HOW_MANY_UNKNOWN
@@ -254,9 +255,7 @@ class JudgedFile:
             **self._list_sources(),
             "hidden_source": self._describe_hidden_source(),
             "slices": [
-                {"column": one.column, "where": one.where, "rows": one.rows}
-                | _name_limits((one.share_wrong, one.low, one.high))
-                | {"p_value": one.p_value}
+                take_fields(one, "column", "where", "rows", "low", "high", "p_value") | {"share": one.share_wrong}
                 for one in self.slices
             ],
             "issues": self._list_issues(),
@@ -283,8 +282,7 @@ class JudgedFile:
             "review": None if audit.review is None else audit.review.to_dict(),
             "matrix": audit.matrix if is_told else None,
             "confusions": [
-                {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
-                | _name_limits((one.share, one.low, one.high))
+                take_fields(one, "label", "share", "low", "high") | {"class": one.truth, "rows": round(one.rows, 1)}
                 for one in audit.confusions()[:MOST_PAIRS]
             ],
         }
@@ -293,11 +291,8 @@ class JudgedFile:
         """What else is wrong with the data, with the rows as the file names them."""
         names = self.line_names
         return [
-            {
-                "kind": one.kind,
-                "reason": one.reason,
-                "severity": one.severity,
-                "columns": list(one.columns),
+            take_fields(one, "kind", "reason", "severity", "columns")
+            | {
                 f"{self.sheet.row_word}s": names[one.rows],
                 "examples": [
                     {f"{self.sheet.row_word}s": names[list(each.rows)], "words": each.words} for each in one.examples
@@ -316,15 +311,11 @@ class JudgedFile:
             untold = dict.fromkeys(("share", "low", "high", "others", "expected_wrong")) | {"by_class": []}
         return {
             "sources": [
-                {
+                take_fields(one, "labels", "low", "high", "others", "stands_out")
+                | {
                     "source": one.name,
-                    "labels": one.labels,
                     "share": one.share_wrong,
-                    "low": one.low,
-                    "high": one.high,
-                    "others": one.others,
                     "expected_wrong": round(one.expected_wrong, 1),
-                    "stands_out": one.stands_out,
                     "by_class": [{"class": name} | _name_limits(limits) for name, *limits in one.class_shares],
                 }
                 | untold
@@ -332,13 +323,7 @@ class JudgedFile:
             ],
             "labels_per_item": audit.sources.labels_per_item,
             "disagreements": [
-                {
-                    "sources": [one.first, one.second],
-                    "items": one.items,
-                    "share": one.share,
-                    "expected": one.expected,
-                    "stands_out": one.stands_out,
-                }
+                take_fields(one, "items", "share", "expected", "stands_out") | {"sources": [one.first, one.second]}
                 for one in audit.sources.find_disagreements()[:MOST_PAIRS]
             ],
         }

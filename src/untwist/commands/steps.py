@@ -17,7 +17,6 @@ from untwist.classifier import UntwistClassifier
 from untwist.commands.blocks import SheetInBlocks, reads_in_blocks
 from untwist.commands.cells import Hints
 from untwist.commands.columns import PreparedTable, Roles, prepare, remember_readings
-from untwist.commands.kinds import refuse_no_table
 from untwist.commands.sheets import Sheet, read
 from untwist.data.decisions import Decisions
 from untwist.data.memory import UnreadableFile, limit_memory
@@ -75,11 +74,9 @@ def open_table(options: argparse.Namespace) -> Sheet | SheetInBlocks:
     Sheet or SheetInBlocks
         Both give the same names, columns and rows, by the same checks and within the same limits.
     """
-    how = (options.separator, options.encoding, options.sheet)
-    if not reads_in_blocks(options):
-        return read(options.table, *how)
-    refuse_no_table(options.table, *how)
-    return SheetInBlocks(options.table)
+    if reads_in_blocks(options):
+        return SheetInBlocks(options.table)
+    return read(options.table, options.separator, options.encoding, options.sheet)
 
 
 def read_table(options: argparse.Namespace) -> tuple[Any, PreparedTable]:
@@ -210,13 +207,8 @@ def describe_near_duplicates(found: NearDuplicates | None) -> dict[str, Any] | N
     """
     if found is None:
         return None
-    return {
-        "share": found.share,
-        "disagreement": found.disagreement,
-        "disagreement_beyond": found.disagreement_beyond,
-        "column": found.column,
-        "advice": found.describe(for_command=True),
-    }
+    fields = take_fields(found, "share", "disagreement", "disagreement_beyond", "column")
+    return fields | {"advice": found.describe(for_command=True)}
 
 
 def describe_noise(model: ModelPredictions) -> str:
@@ -296,6 +288,23 @@ def list_sources(model: ModelPredictions) -> list[dict[str, Any]] | None:
         | untold
         for i in np.lexsort((-ranked, ~noise.stands_out)).tolist()
     ]
+
+
+def take_fields(one: Any, *names: str) -> dict[str, Any]:
+    """Return some attributes of an object by their names, which JSON has too.
+
+    Parameters
+    ----------
+    one : object
+        Any object.
+    *names : str
+        The attributes.
+
+    Returns
+    -------
+    dict of str to object
+    """
+    return {name: getattr(one, name) for name in names}
 
 
 def encode_json(value: Any) -> str:
