@@ -32,7 +32,7 @@ def test_near_duplicates_are_looked_for_among_rows_that_train_and_rows_that_are_
     data = collect(table, cv=[(row[:50], row[50:80]), (row[40:110], row[:20])])
     told = []
     monkeypatch.setattr(near_duplicates, "draw_rows", lambda *_: np.array([3, 60, 90, 115]))
-    monkeypatch.setattr(near_duplicates, "find_twins", lambda *arguments: told.append(arguments))
+    monkeypatch.setattr(near_duplicates.NearDuplicates, "find", lambda *arguments: told.append(arguments))
     assert find_near_duplicates(data) is None
     ((_, labels, fold, trained, group),) = told
     np.testing.assert_array_equal(labels, data.rows.labels[[3, 60, 90, 115]])

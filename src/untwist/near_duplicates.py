@@ -12,7 +12,7 @@ from untwist.boosting.forest import iterate_row_blocks
 from untwist.data.batches import Encoded
 from untwist.data.closeness import ComparedRows
 from untwist.data.folds import mix_bits
-from untwist.data.twins import Twins, draw_rows, find_split_rows, find_twins
+from untwist.data.near_duplicates import NearDuplicates, draw_rows, find_split_rows
 from untwist.training_data import TrainingData
 
 __all__ = ["find_near_duplicates"]
@@ -21,7 +21,7 @@ __all__ = ["find_near_duplicates"]
 ROWS_PER_HASHING = 65_536
 
 
-def find_near_duplicates(data: TrainingData) -> Twins | None:
+def find_near_duplicates(data: TrainingData) -> NearDuplicates | None:
     """Look for rows that nearly repeat rows of other folds: groups that were given may not keep them together.
 
     Parameters
@@ -31,7 +31,7 @@ def find_near_duplicates(data: TrainingData) -> Twins | None:
 
     Returns
     -------
-    Twins or None
+    NearDuplicates or None
         None too where the table is sparse, or where other workers have rows: nobody looks then.
     """
     if data.folds is None or data.workers.size > 1:
@@ -54,7 +54,7 @@ def find_near_duplicates(data: TrainingData) -> Twins | None:
         fold_of_row[is_split] = -1
         trained[:, is_split] = True
     group = None if data.groups is None else data.groups.index[rows]
-    found = find_twins(
+    found = NearDuplicates.find(
         ComparedRows(numbers, data.encoder, compared), data.rows.labels[rows], fold_of_row, trained, group
     )
     if found is None:

@@ -174,7 +174,7 @@ class TrainingData:
         sources = SourceColumns() if sources is None else sources
         sources.check_allowed(settings, workers)
         check_review_allowed(has_review, settings, sources, workers)
-        seed = workers.broadcast_first(settings.seed)
+        seed = workers.gather(settings.seed)[0]
         table = TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
         if previous is None and not are_rows_known():
             table.check_sense(y)

@@ -23,7 +23,7 @@ from untwist.audit.findings import count_finds
 from untwist.audit.judging import doubt_judgement, judge_alike
 from untwist.audit.slices import Excess, find_p_values
 from untwist.commands.steps import find_matrix
-from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG, Twins
+from untwist.data.near_duplicates import NOTHING_KNOWN, SOME_WRONG, NearDuplicates
 from untwist.noise import out_of_fold as noise_of_folds
 from untwist.noise.rates import estimate_rates
 from untwist.noise.sources import estimate_by_source
@@ -382,7 +382,7 @@ def test_the_command_tells_no_number_of_such_rows(tmp_path, monkeypatch, capsys)
     assert found["matrix"] is None
     assert found["confusions"] == []
     assert found["suspects"]
-    assert found["near_twins"]["share"] > 0.5
+    assert found["near_duplicates"]["share"] > 0.5
     _, out, _ = untwist(capsys, "audit", "visits.csv", "--label", "ill")
     assert "at least some are wrong" in out
     assert "expected to be wrong" not in out
@@ -396,7 +396,7 @@ def test_of_several_classes_and_sources_no_number_is_told_either():
     posterior = np.full((1200, 3), 0.06) + 0.82 * np.eye(3)[truth]
     audit = audit_labels(y=y, pred_probs=posterior)
     pairs = np.array([[0, 1]])
-    twins = Twins(0.5, 0.0, 0.4, pairs, pairs)
+    twins = NearDuplicates(0.5, 0.0, 0.4, pairs, pairs)
     assert "of them truly wrong" in str(audit)
     assert "are suspects; " not in str(audit)
     first = str(change(audit, twins=twins)).splitlines()[0]

@@ -12,7 +12,7 @@ from untwist.audit.audited_sources import AuditedSources
 from untwist.audit.confusions import Confusion
 from untwist.audit.labels import LabelAudit
 from untwist.audit.sources import Disagreement, SourceQuality
-from untwist.data.twins import NOTHING_KNOWN
+from untwist.data.near_duplicates import NOTHING_KNOWN
 
 TWINS = SimpleNamespace(share=0.5, describe=lambda for_command: f"twins, {'command' if for_command else 'Python'}")
 HIDDEN = SimpleNamespace(

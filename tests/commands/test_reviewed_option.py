@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from helpers.command_line import untwist
+from helpers.prepared_tables import prepare_frame
 from untwist import load
 from untwist.audit import Decisions, audit_labels, read_decisions, write_decisions
-from untwist.commands.columns import prepare
 from untwist.commands.decided import fingerprint_file, read_reviewed
 from untwist.commands.sheets import read
 
@@ -52,7 +52,7 @@ def test_training_learns_from_decisions(folder, capsys):
     assert "Trained on 397 rows" in out
     taught = load("m.untwist")
     sheet = read(Path("data.csv"))
-    table = prepare(sheet.frame, "churn")
+    table = prepare_frame(sheet.frame, "churn")
     decisions = read_reviewed(Path("d.csv"), sheet.frame, "churn", table)
     np.testing.assert_array_equal(table.rows[decisions.rows], rows)
     np.testing.assert_array_equal(decisions.labels, truth[rows])

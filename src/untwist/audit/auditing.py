@@ -22,10 +22,10 @@ from untwist.audit.judging import judge_labels
 from untwist.audit.labels import LabelAudit
 from untwist.class_order import find_natural_order
 from untwist.data.labels import encode_labels
+from untwist.data.near_duplicates import NearDuplicates
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import LabelSources, read_names
 from untwist.data.tables import allow_taking_rows
-from untwist.data.twins import Twins
 from untwist.fit_arguments import SourceColumns
 from untwist.noise.out_of_fold import count_rows_per_case
 from untwist.noise.sources import NoiseBySource
@@ -185,7 +185,7 @@ def _judge(judges: Judges, X: Any, y: Any, item: Any, *, chance: bool) -> LabelA
     )
 
 
-def _doubt_sources(by_source: NoiseBySource | None, twins: Twins | None) -> NoiseBySource | None:
+def _doubt_sources(by_source: NoiseBySource | None, twins: NearDuplicates | None) -> NoiseBySource | None:
     is_in_doubt = by_source is not None and twins is not None and not by_source.noise.is_given
     return by_source.drop_upper_limits() if by_source is not None and is_in_doubt else by_source
 

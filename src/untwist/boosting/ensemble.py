@@ -14,8 +14,6 @@ from untwist.boosting.algorithm import Hypothesis, staged_scores
 from untwist.boosting.forest import Forest
 from untwist.display import abbreviate
 
-__all__ = ["Ensemble", "is_stale"]
-
 
 def is_stale(losses: Array, patience: int) -> bool:
     """Tell whether a validation loss was at its lowest more than `patience` rounds ago.

@@ -18,8 +18,6 @@ from untwist.arguments import Array, check_real
 from untwist.boosting.ensemble import is_stale
 from untwist.noise.posterior import Posterior
 
-__all__ = ["Answers", "MeasuredRows", "Measurer", "Metric", "read_metric"]
-
 #: What `eval_metric` may be.
 KINDS = "eval_metric must be None, the name of a scorer of scikit-learn, a scorer or a function"
 

@@ -19,35 +19,32 @@ from untwist.audit.explaining import explain_rows
 from untwist.audit.hidden_sources import allow_for
 from untwist.audit.posteriors import read_posteriors
 from untwist.class_order import find_natural_order
+from untwist.commands.apply import keep_undo
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file, read_reviewed
 from untwist.commands.kinds import COMPRESS
 from untwist.commands.sheets import Sheet, read, write
 from untwist.commands.steps import (
-    describe_twins,
+    describe_near_duplicates,
     encode_json,
     fit,
-    name_twins,
+    name_near_duplicates,
     print_result,
     read_order,
     read_table,
+    take_fields,
 )
-from untwist.commands.undoing import keep_undo
 from untwist.data.decisions import match_labels
 from untwist.files.whole_files import write_whole
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.report import compare, report
 
-__all__ = ["JudgedFile", "judge", "main"]
-
 #: Suspects that are printed with their reasons on standard output.
 SHOWN = 5
 #: Suspects whose reasons are in the list.
 EXPLAINED = 500
-#: Pairs of a class and a label in the JSON, at most.
-MOST_CONFUSIONS = 100
-#: Pairs of sources in the JSON, at most.
-MOST_DISAGREEMENTS = 100
+#: Pairs in the JSON, at most: of a class and a label, and of sources.
+MOST_PAIRS = 100
 
 
 def main(options: argparse.Namespace) -> int:
@@ -97,7 +94,7 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     audit = _audit_by_file(sheet, table, options) if options.probabilities else _audit_by_fit(sheet, table, options)
     context = replace(
         audit.context,
-        twins=name_twins(audit.context.twins, sheet, table, options.label),
+        twins=name_near_duplicates(audit.context.twins, sheet, table, options.label),
         # A file may say the order of categories.
         order=find_natural_order(sheet.frame[options.label], audit.classes)
         if options.order is None
@@ -119,11 +116,11 @@ def _audit_by_fit(sheet: Sheet, table: PreparedTable, options: argparse.Namespac
     reviewed = None
     if options.reviewed:
         reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table, sheet.name_row)
-    done = fit(table, options, reviewed=reviewed)
-    if done.was_stopped:
+    model, was_stopped = fit(table, options, reviewed=reviewed)
+    if was_stopped:
         raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
     with use_display(ProgressLine()):
-        return audit_labels(table.X, table.y, done.model, source=table.source, item=table.item, chance=options.chance)
+        return audit_labels(table.X, table.y, model, source=table.source, item=table.item, chance=options.chance)
 
 
 def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> LabelAudit:
@@ -224,10 +221,10 @@ class JudgedFile:
         changed = np.flatnonzero(corrected != self.table.y)
         spellings = self.sheet.frame[label].dropna().value_counts().index.tolist()  # A spreadsheet has 1.0 for 1.
         labels = match_labels(corrected[changed].tolist(), spellings)
-        content = self.sheet.replace_labels(label, self.table.rows[changed], labels)
+        content, before = self.sheet.replace_labels(label, self.table.rows[changed], labels)
         compress = COMPRESS.get(path.suffix.lower(), bytes)
         write_whole(path, compress(content))
-        undo = keep_undo(self.sheet, label, self.table.rows[changed], path)
+        undo = keep_undo(self.sheet, label, self.table.rows[changed], before, path)
         takes_back = "" if undo is None else f"; {undo} takes them back: untwist apply --undo"
         print_status(f"{len(changed)} labels replaced in {path}{takes_back}")
         if len(settled) < len(likely):
@@ -261,16 +258,14 @@ class JudgedFile:
             "judge": audit.judge.name,
             "looks_in_sample": audit.judge.looks_in_sample,
             "in_sample_reason": audit.judge.in_sample_reason or None,
-            "near_twins": describe_twins(audit.context.twins),
+            "near_duplicates": describe_near_duplicates(audit.context.twins),
             "groups": None if audit.context.groups is None else len({*audit.context.groups.tolist()} - {None}),
             "rows_per_case": audit.context.rows_per_case,
             **self._list_shares(),
             **self._list_sources(),
             "hidden_source": self._describe_hidden_source(),
             "slices": [
-                {"column": one.column, "where": one.where, "rows": one.rows}
-                | _name_limits((one.share_wrong, one.low, one.high))
-                | {"p_value": one.p_value}
+                take_fields(one, "column", "where", "rows", "low", "high", "p_value") | {"share": one.share_wrong}
                 for one in self.slices
             ],
             "issues": self._list_issues(),
@@ -289,7 +284,7 @@ class JudgedFile:
             "confusions": [
                 {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
                 | _name_limits((one.share, one.low, one.high))
-                for one in (audit.confusions()[:MOST_CONFUSIONS] if is_found else [])
+                for one in (audit.confusions()[:MOST_PAIRS] if is_found else [])
             ],
         }
 
@@ -297,11 +292,8 @@ class JudgedFile:
         """What else is wrong with the data, with the rows as the file names them."""
         names = self.line_names
         return [
-            {
-                "kind": one.kind,
-                "reason": one.reason,
-                "severity": one.severity,
-                "columns": list(one.columns),
+            take_fields(one, "kind", "reason", "severity", "columns")
+            | {
                 f"{self.sheet.row_word}s": names[one.rows],
                 "examples": [
                     {f"{self.sheet.row_word}s": names[list(each.rows)], "words": each.words} for each in one.examples
@@ -320,15 +312,11 @@ class JudgedFile:
             untold = dict.fromkeys(("share", "low", "high", "others", "expected_wrong")) | {"by_class": []}
         return {
             "sources": [
-                {
+                take_fields(one, "labels", "low", "high", "others", "stands_out")
+                | {
                     "source": one.name,
-                    "labels": one.labels,
                     "share": one.share_wrong,
-                    "low": one.low,
-                    "high": one.high,
-                    "others": one.others,
                     "expected_wrong": round(one.expected_wrong, 1),
-                    "stands_out": one.stands_out,
                     "by_class": [{"class": name} | _name_limits(limits) for name, *limits in one.class_shares],
                 }
                 | untold
@@ -336,14 +324,8 @@ class JudgedFile:
             ],
             "labels_per_item": audit.sources.labels_per_item,
             "disagreements": [
-                {
-                    "sources": [one.first, one.second],
-                    "items": one.items,
-                    "share": one.share,
-                    "expected": one.expected,
-                    "stands_out": one.stands_out,
-                }
-                for one in audit.sources.find_disagreements()[:MOST_DISAGREEMENTS]
+                take_fields(one, "items", "share", "expected", "stands_out") | {"sources": [one.first, one.second]}
+                for one in audit.sources.find_disagreements()[:MOST_PAIRS]
             ],
         }
 

@@ -9,19 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "add_audit_options",
-    "add_blocks_option",
-    "add_file_options",
-    "add_hint_options",
-    "add_infinite_option",
-    "add_reviewed_option",
-    "add_role_options",
-    "add_table_options",
-    "read_count",
-    "refuse_same_files",
-]
-
 #: The largest seed that all generators of random numbers take.
 MOST_SEED = 2**32 - 1
 

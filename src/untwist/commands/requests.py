@@ -33,8 +33,6 @@ from untwist.commands.options import (
 )
 from untwist.commands.parser import CommandParser
 
-__all__ = ["REQUESTS", "find_stem"]
-
 #: What takes the arguments of a command line, by default those of this process, and gives the options of a command.
 Request = Callable[[list[str] | None], argparse.Namespace]
 

@@ -25,8 +25,6 @@ from untwist.progress import print_status
 from untwist.report import report
 from untwist.review import Ledger, Lock, ReviewServer
 
-__all__ = ["main"]
-
 #: Rows to look at where nothing is suspect by itself.
 LEAST_REVIEWED = 50
 
