@@ -32,6 +32,7 @@ def draw_matrices(n_classes, n_components, rng):
         interval=(0.05, 0.5),
         class_shares=wrong,
         class_intervals=np.column_stack([wrong / 2, wrong * 1.5]),
+        decided_pairs=~np.eye(n_classes, dtype=np.bool_),
         uneven_limit=0.1,
     )
 

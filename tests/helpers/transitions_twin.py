@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from untwist.noise import families, plausibility
+from untwist.noise import families, plausibility, scaling
 
 
 def untwist_row(q, matrix, slopes, offsets, least):
@@ -55,13 +55,75 @@ def find_plausibility(rows, matrix, log_slopes, offsets, caps, least):
     return likelihood - worth - prior / 2
 
 
-def price_free_matrix(matrix, common):
-    """What a free matrix costs, entry by entry."""
+def price_free_matrix(matrix, common, pairs=None):
+    """What a free matrix costs, entry by entry: of those off the diagonal, or of some of them."""
     n_classes = len(matrix)
-    off_diagonal = [matrix[j][k] for j in range(n_classes) for k in range(n_classes) if j != k]
+    free = [
+        matrix[j][k] for j in range(n_classes) for k in range(n_classes) if j != k and (pairs is None or pairs[j][k])
+    ]
+    return sum(families.ENTRY_PRICE * math.log(1 + ((each - common) / families.ENTRY_SPREAD) ** 2) for each in free)
+
+
+def find_likelihood(rows, clean, matrix):
+    """The log-likelihood of the labels, row by row."""
+    n_classes = len(matrix)
     return sum(
-        families.ENTRY_PRICE * math.log(1 + ((each - common) / families.ENTRY_SPREAD) ** 2) for each in off_diagonal
+        w * math.log(sum(c[j] * matrix[j][label] for j in range(n_classes)))
+        for label, w, c in zip(rows.labels, rows.weight, clean, strict=True)
     )
+
+
+def find_overlap(rows, clean, least):
+    """How far two classes are left open in the same rows, beside what they would be if features said nothing."""
+    n_classes = len(clean[0])
+    total = sum(rows.weight)
+    kept = [[max(value - 2 * least, 0.0) for value in c] for c in clean]
+    shares = [sum(w * c[j] for w, c in zip(rows.weight, kept, strict=True)) / total for j in range(n_classes)]
+    overlap = np.zeros((n_classes, n_classes))
+    for j in range(n_classes):
+        for k in range(n_classes):
+            together = sum(w * c[j] * c[k] for w, c in zip(rows.weight, kept, strict=True)) / total
+            overlap[j, k] = together / (shares[j] * shares[k])
+    return overlap
+
+
+def weigh_scaling(rows, matrix, offsets):
+    """The log-likelihood of the labels under one matrix scaling, less what its prior says, row by row."""
+    n_classes = len(offsets)
+    value = 0.0
+    for q, label, w in zip(rows.twisted, rows.labels, rows.weight, strict=True):
+        logs = [math.log(each) for each in q]
+        mean = sum(logs) / n_classes
+        scores = [sum(matrix[k][j] * (logs[j] - mean) for j in range(n_classes)) + offsets[k] for k in range(n_classes)]
+        value += w * (scores[label] - math.log(sum(math.exp(each) for each in scores)))
+    for j in range(n_classes):
+        value -= (offsets[j] / plausibility.OFFSET_SPREAD) ** 2 / 2
+        for k in range(n_classes):
+            away = (matrix[j][k] - 1.0) / plausibility.SLOPE_SPREAD if j == k else matrix[j][k] / scaling.MIXING_SPREAD
+            value -= away**2 / 2
+    return value
+
+
+def mix(first, masked, rival, is_whole):
+    """The weights of no noise, of undecided fits and of decided ones, by the nats that each of them gains.
+
+    `first` are the gains between all pairs of classes, that of even noise first, and `masked` those between decided
+    pairs, None where there are none; `is_whole` where all pairs are decided.
+    """
+    against = 4.0 + max(0.0, rival)
+    decided = []
+    if masked is not None:
+        whole = (1 - 0.024) / (1 + math.exp(against - max(masked)))
+        likely = [math.exp(gain - max(masked)) for gain in masked]
+        decided = [whole * each / sum(likely) for each in likely]
+    left = 1.0 - sum(decided)
+    undecided = []
+    if not is_whole:
+        of_even, of_best = (0.5 / (1 + math.exp(against - gain)) for gain in (first[0], max(first)))
+        undecided = [of_even * left]
+        if max(first) > first[0]:
+            undecided.append(of_best * (left - undecided[0]))
+    return 1.0 - sum(undecided) - sum(decided), undecided, decided
 
 
 def find_highest_rate(posterior, labels, each, depths):
@@ -74,18 +136,6 @@ def find_highest_rate(posterior, labels, each, depths):
         centre = part + z * z / (2 * n)
         best = max(best, (centre - z * math.sqrt(part * (1 - part) / n + z * z / (4 * n * n))) / (1 + z * z / n))
     return 1 - best
-
-
-def choose_by_expected_f1(wrong, least):
-    """The set of most suspect rows with the highest expected F1, tried one after the other."""
-    order = sorted(range(len(wrong)), key=lambda row: -wrong[row])
-    whole = sum(wrong)
-    best, chosen = -1.0, set()
-    for n in range(1, len(order) + 1):
-        expected = 2 * sum(wrong[row] for row in order[:n]) / (n + whole)
-        if expected > best:
-            best, chosen = expected, set(order[:n])
-    return {row for row in chosen if wrong[row] > least}
 
 
 def find_contradiction(rows, clean):

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import logit
 
 from untwist.noise import climbing
-from untwist.noise.climbing import climb, search_matrices
+from untwist.noise.climbing import climb, find_clean_fit, search_matrices
 from untwist.noise.families import FreeMatrices, KnownMatrix, TiedMatrices, make_even_matrix
 from untwist.noise.plausibility import ChosenRows, Fit, Plausibility
 
@@ -17,6 +17,11 @@ def draw_plausibility(n_rows=60, n_classes=3, seed=0):
     twisted /= twisted.sum(axis=1, keepdims=True)
     labels = np.sort(np.where(rng.random(n_rows) < 0.7, twisted.argmax(axis=1), rng.integers(n_classes, size=n_rows)))
     return Plausibility(ChosenRows(twisted, labels, rng.uniform(0.3, 2.0, n_rows)))
+
+
+def list_pairs(n_classes):
+    """Every class with every other one."""
+    return ~np.eye(n_classes, dtype=bool)
 
 
 # ---- corners ----
@@ -72,10 +77,19 @@ def test_a_class_that_no_row_is_of_keeps_a_small_diagonal():
 def test_a_start_goes_part_of_the_way_to_the_corners_and_keeps_a_diagonal():
     corners = np.array([[0.8, 0.15, 0.05], [0.0, 1.0, 0.0], [0.6, 0.3, 0.1]])
     expected = np.array([[0.9, 0.075, 0.025], [0.0, 1.0, 0.0], [0.3, 0.15, 0.55]])
-    np.testing.assert_allclose(climbing._go_towards(corners, 0.5), expected, atol=1e-12)
+    np.testing.assert_allclose(climbing._go_towards(corners, list_pairs(3), 0.5), expected, atol=1e-12)
     expected[0] = [0.8, 0.15, 0.05]
     expected[2] = [0.55 * 2 / 3, 0.55 / 3, 0.45]
-    np.testing.assert_allclose(climbing._go_towards(corners, 1.0), expected, atol=1e-12)
+    np.testing.assert_allclose(climbing._go_towards(corners, list_pairs(3), 1.0), expected, atol=1e-12)
+
+
+def test_a_start_between_some_pairs_goes_to_the_part_of_the_corners_that_is_theirs():
+    corners = np.array([[0.8, 0.15, 0.05], [0.3, 0.6, 0.1], [0.6, 0.3, 0.1]])
+    pairs = np.array([[0, 1, 0], [0, 0, 0], [0, 1, 0]], dtype=bool)
+    # What goes to other classes counts neither way: 0.15 of 0.95 of class 0 is labelled 1, 0.3 of 0.4 of class 2.
+    first = 0.5 * 0.15 / 0.95
+    expected = [[1 - first, first, 0.0], [0.0, 1.0, 0.0], [0.0, 0.375, 0.625]]
+    np.testing.assert_allclose(climbing._go_towards(corners, pairs, 0.5), expected, atol=1e-12)
 
 
 # ---- one climb ----
@@ -121,7 +135,7 @@ def test_a_climb_in_a_family_finds_its_matrix_and_takes_no_more_steps_than_it_ma
 
 
 def test_a_climb_among_all_matrices_ends_where_no_direction_rises():
-    objective, family = draw_plausibility(200), FreeMatrices(3)
+    objective, family = draw_plausibility(200), FreeMatrices(list_pairs(3))
     start = family.start(make_even_matrix(3, 0.1), 0.0)
     fit, parameters = climb(objective, family, start, np.zeros(3), np.zeros(3), 2000)
 
@@ -159,45 +173,104 @@ class Guide:
         return fit, start + 1.0
 
 
-def guide_search(monkeypatch, objective, values, even_rate=0.1):
+def make_clean_fit(n_classes):
+    """A fit without noise whose slopes and offsets are told from those of all climbs."""
+    return Fit(1.0, np.eye(n_classes), np.full(n_classes, 1.0), np.full(n_classes, -1.0), 0.0)
+
+
+def guide_search(monkeypatch, objective, values, even_rate=0.1, pairs=None):
     guide = Guide(values, even_rate)
     monkeypatch.setattr(climbing, "climb", guide)
-    return search_matrices(objective), guide.begun
+    pairs = list_pairs(objective.n_classes) if pairs is None else pairs
+    return search_matrices(objective, pairs, make_clean_fit(objective.n_classes)), guide.begun
 
 
-def test_the_search_begins_without_noise_with_even_noise_at_two_corners_and_between(monkeypatch):
+def test_no_noise_is_climbed_to_from_slopes_of_1_and_no_offsets(monkeypatch):
+    guide = Guide([5.0])
+    monkeypatch.setattr(climbing, "climb", guide)
+    clean = find_clean_fit(draw_plausibility())
+    ((family, start, log_slopes, offsets, steps),) = guide.begun
+    assert isinstance(family, KnownMatrix)
+    np.testing.assert_array_equal(family.matrix, np.eye(3))
+    assert (start.size, steps, clean.value) == (0, 30, 5.0)
+    np.testing.assert_array_equal([log_slopes, offsets], np.zeros((2, 3)))
+
+
+def test_the_search_begins_with_even_noise_at_two_corners_and_between(monkeypatch):
     objective = draw_plausibility(300)
-    values = [1.0, 2.0, 3.0, 5.0, 7.0, 6.0, 8.0, 4.5, 4.0]
-    (clean, even, pairs, uneven), begun = guide_search(monkeypatch, objective, values)
-    assert (clean.value, even.value, pairs.value) == (1.0, 3.0, 4.5)
+    values = [2.0, 3.0, 5.0, 7.0, 6.0, 8.0, 4.5, 4.0]
+    (even, one_by_one, uneven), begun = guide_search(monkeypatch, objective, values)
+    assert (even.value, one_by_one.value) == (3.0, 4.5)
     # The best of any shape was climbed again; the others follow, the better first.
     assert [fit.value for fit in uneven] == [8.0, 6.0, 5.0]
     families, starts, slopes, offsets, steps = zip(*begun, strict=True)
-    assert [type(one) for one in families] == [
-        KnownMatrix,
-        *[TiedMatrices] * 2,
-        *[FreeMatrices] * 4,
-        *[TiedMatrices] * 2,
-    ]
-    assert steps == (30, 30, 30, 30, 30, 30, 60, 30, 30)
-    np.testing.assert_array_equal(families[0].matrix, np.eye(3))
-    assert starts[0].size == 0
-    # Slopes and offsets begin where those without noise ended, 1 and -1; even noise, the better of two, ended at 3.
-    np.testing.assert_allclose([one[0] for one in slopes], [0.0, 1.05, 1.3, 1.3, 1.3, 3.0, 5.0, 1.05, 1.3])
-    np.testing.assert_allclose([one[0] for one in offsets], [0.0, -1, -1, -1, -1, -3.0, -5.0, -1, -1])
-    for index, rate in ((1, 0.05), (2, 0.3), (7, 0.05), (8, 0.3)):
+    assert [type(one) for one in families] == [*[TiedMatrices] * 2, *[FreeMatrices] * 4, *[TiedMatrices] * 2]
+    assert steps == (30, 30, 30, 30, 30, 60, 30, 30)
+    # Slopes and offsets begin where those without noise ended, 1 and -1; even noise, the better of two, ended at 2.
+    np.testing.assert_allclose([one[0] for one in slopes], [1.05, 1.3, 1.3, 1.3, 2.0, 4.0, 1.05, 1.3])
+    np.testing.assert_allclose([one[0] for one in offsets], [-1, -1, -1, -1, -2.0, -4.0, -1, -1])
+    for index, rate in ((0, 0.05), (1, 0.3), (6, 0.05), (7, 0.3)):
         assert starts[index] == pytest.approx(logit(rate / 0.7))
-    np.testing.assert_allclose(families[1].make(starts[1]), make_even_matrix(3, 0.05))
-    near = climbing._go_towards(climbing._find_corners(objective, 0.2, 1.0), 0.8)
-    sharp = climbing._go_towards(climbing._find_corners(objective, 0.1, 0.0), 0.8)
-    free = FreeMatrices(3)
-    np.testing.assert_allclose(starts[3], free.start(near, 0.0))
-    np.testing.assert_allclose(starts[4], free.start(sharp, 0.0))
-    np.testing.assert_allclose(starts[5], free.start((make_even_matrix(3, 0.1) + near) / 2, 0.03))
-    np.testing.assert_allclose(starts[6], starts[4] + 1.0)
-    # In pairs each class bears the label, other than its own, that the sharp corners show most of.
+    np.testing.assert_allclose(families[0].make(starts[0]), make_even_matrix(3, 0.05))
+    near = climbing._go_towards(climbing._find_corners(objective, 0.2, 1.0), list_pairs(3), 0.8)
+    sharp = climbing._go_towards(climbing._find_corners(objective, 0.1, 0.0), list_pairs(3), 0.8)
+    free = FreeMatrices(list_pairs(3))
+    np.testing.assert_allclose(starts[2], free.start(near, 0.0))
+    np.testing.assert_allclose(starts[3], free.start(sharp, 0.0))
+    np.testing.assert_allclose(starts[4], free.start((make_even_matrix(3, 0.1) + near) / 2, 0.02))
+    np.testing.assert_allclose(starts[5], starts[3] + 1.0)
+    # One by one, each class bears the label, other than its own, that the sharp corners show most of.
     targets = [max((k for k in range(3) if k != j), key=lambda k: sharp[j, k]) for j in range(3)]
-    np.testing.assert_allclose(families[7].make(starts[7]), 0.95 * np.eye(3) + 0.05 * np.eye(3)[targets])
+    np.testing.assert_allclose(families[6].make(starts[6]), 0.95 * np.eye(3) + 0.05 * np.eye(3)[targets])
+
+
+def test_between_some_pairs_even_noise_and_that_of_one_label_each_go_to_these_alone(monkeypatch):
+    objective = draw_plausibility(300, 4)
+    pairs = np.array([[0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 0, 1], [1, 0, 0, 0]], dtype=bool)
+    _, begun = guide_search(monkeypatch, objective, range(100, 0, -1), pairs=pairs)
+    families, starts, *_ = zip(*begun, strict=True)
+    even = [[0.95, 0.025, 0.025, 0], [0, 1, 0, 0], [0.05 / 3, 0.05 / 3, 0.95, 0.05 / 3], [0.05, 0, 0, 0.95]]
+    np.testing.assert_allclose(families[0].make(starts[0]), even)
+    sharp = climbing._go_towards(climbing._find_corners(objective, 0.1, 0.0), pairs, 0.8)
+    expected = np.eye(4)
+    for j in (0, 2, 3):
+        expected[j, j] = 0.95
+        expected[j, max(np.flatnonzero(pairs[j]), key=lambda k: sharp[j, k])] = 0.05
+    np.testing.assert_allclose(families[-2].make(starts[-2]), expected)
+
+
+def test_of_labels_that_corners_show_equally_much_of_the_first_is_taken(monkeypatch):
+    corners = np.full((4, 4), 0.1) + 0.6 * np.eye(4)
+    corners[2] = [0.0, 0.0, 1.0, 0.0]
+    monkeypatch.setattr(climbing, "_find_corners", lambda *_: corners.copy())
+    _, begun = guide_search(monkeypatch, draw_plausibility(60, 4), range(100, 0, -1))
+    family, start, *_ = begun[-1]
+    # Class 2 bears no other label, and keeps its own.
+    expected = [[0.7, 0.3, 0, 0], [0.3, 0.7, 0, 0], [0, 0, 1, 0], [0.3, 0, 0, 0.7]]
+    np.testing.assert_allclose(family.make(start), expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_fit_has_entries_outside_its_pairs(seed):
+    rng = np.random.default_rng(seed)
+    objective = draw_plausibility(200, 5, seed)
+    pairs = list_pairs(5) & (rng.random((5, 5)) < (0.0, 0.2, 0.5, 0.8)[seed])
+    even, one_by_one, uneven = search_matrices(objective, pairs, find_clean_fit(objective))
+    assert len(uneven) >= 2
+    for fit in (even, one_by_one, *uneven):
+        assert (fit.matrix[~pairs & list_pairs(5)] == 0.0).all()
+        np.testing.assert_allclose(fit.matrix.sum(axis=1), 1.0)
+        # A class without pairs keeps its labels.
+        np.testing.assert_allclose(np.diag(fit.matrix)[~pairs.any(axis=1)], 1.0, rtol=1e-15)
+    # All classes that may have noise have the same rate of it, and each goes to all labels alike, or to one.
+    for fit in (even, one_by_one):
+        rates = 1.0 - np.diag(fit.matrix)
+        used = (fit.matrix > 0) & pairs
+        for j in np.flatnonzero(used.any(axis=1)):
+            assert rates[j] == pytest.approx(rates.max())
+            np.testing.assert_allclose(fit.matrix[j][used[j]], rates[j] / used[j].sum())
+    np.testing.assert_array_equal((even.matrix > 0) & pairs, pairs)
+    assert (((one_by_one.matrix > 0) & pairs).sum(axis=1) <= 1).all()
 
 
 def test_next_to_no_even_noise_is_no_start(monkeypatch):

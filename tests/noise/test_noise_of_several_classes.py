@@ -1,4 +1,4 @@
-"""TwoClassNoise by transition matrices: its slow twin, shares and their intervals, suspects, words."""
+"""The noise of several classes by transition matrices: its slow twin, shares and their intervals, pairs, words."""
 
 from dataclasses import replace
 
@@ -10,7 +10,6 @@ from helpers.shared_models import draw_matrices
 from untwist.noise import several_classes
 from untwist.noise.model import move_interval
 from untwist.noise.several_classes import (
-    LEAST_SUSPICION,
     SeveralClassesNoise,
     check_matrix,
     find_interval,
@@ -121,21 +120,31 @@ def test_an_interval_leaves_out_what_is_unlikely():
     assert find_interval(np.array([0.4]), np.ones(1)) == (0.4, 0.4)
 
 
-# ---- suspects ----
+# ---- pairs ----
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_suspects_have_the_highest_expected_f1(noise, seed):
-    rng = np.random.default_rng(seed)
-    wrong = rng.beta(0.3, rng.uniform(0.3, 3.0), size=40)
-    expected = twin.choose_by_expected_f1(wrong.tolist(), LEAST_SUSPICION)
-    assert set(np.flatnonzero(noise.choose_suspects(wrong)).tolist()) == expected
+def test_noise_is_found_between_decided_pairs_and_nowhere_where_none_was_found(noise):
+    decided = np.array([[0, 1, 0, 0], [1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]], dtype=bool)
+    some = replace(noise, decided_pairs=decided)
+    np.testing.assert_array_equal(some.found_pairs, decided)
+    assert not replace(some, found=False).found_pairs.any()
+    known = SeveralClassesNoise.from_matrix(0.7 * np.eye(4) + 0.075)
+    np.testing.assert_array_equal(known.found_pairs, ~np.eye(4, dtype=bool))
 
 
-def test_nobody_is_suspected_where_nothing_was_found(noise):
-    assert not replace(noise, found=False).choose_suspects([0.9, 0.99]).any()
-    assert not noise.choose_suspects([0.0, 0.0]).any()
-    assert noise.choose_suspects([]).shape == (0,)
+def test_where_sources_alone_find_noise_all_pairs_are_decided(noise):
+    decided = np.array([[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]], dtype=bool)
+    for was_found, found, expected in (
+        (True, True, decided),
+        (True, False, decided),
+        (False, False, decided),
+        (False, True, ~np.eye(4, dtype=bool)),
+    ):
+        some = replace(noise, found=was_found, decided_pairs=decided)
+        pooled = some.pool_sources(0.2, (0.1, 0.3), np.full(4, 0.2), np.tile([0.1, 0.3], (4, 1)), found=found)
+        np.testing.assert_array_equal(pooled.decided_pairs, expected)
+        np.testing.assert_array_equal(pooled.found_pairs, expected & found)
+        assert (pooled.share, pooled.interval, pooled.found) == (0.2, (0.1, 0.3), found)
 
 
 # ---- words ----

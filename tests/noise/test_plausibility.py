@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers import transitions_twin as twin
 from untwist.noise import plausibility
 from untwist.noise.families import make_even_matrix
 from untwist.noise.plausibility import ChosenRows, Fit, Plausibility, choose_rows, scramble_bits
@@ -95,6 +96,49 @@ def test_what_a_fit_leaves_unsure_and_gets_wrong_are_shares_of_weight():
     assert objective.find_unsure_share(nothing) == pytest.approx(0.5)
     steep = Fit(0.0, np.eye(2), np.full(2, 1.0), np.zeros(2), 0.0)
     assert objective.find_unsure_share(steep) == pytest.approx(0.2)
+
+
+def make_fit(matrix, seed=4):
+    """A fit with slopes and offsets."""
+    rng = np.random.default_rng(seed)
+    n_classes = len(matrix)
+    return Fit(0.0, np.asarray(matrix), rng.normal(0.0, 0.2, n_classes), rng.normal(0.0, 0.2, n_classes), 0.0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_the_overlap_of_classes_and_the_likelihood_of_labels_are_those_of_the_slow_twin(n_classes):
+    twisted, labels, weight = draw_rows(60, n_classes)
+    objective = Plausibility(ChosenRows(twisted, np.sort(labels), weight))
+    fit = make_fit(make_even_matrix(n_classes, 0.25))
+    slopes = np.exp(fit.log_slopes)
+    clean = [twin.untwist_row(q, fit.matrix, slopes, fit.offsets, objective.least) for q in twisted]
+    np.testing.assert_allclose(objective.clean(fit), clean)
+    overlap = objective.find_overlap(fit)
+    np.testing.assert_allclose(overlap, twin.find_overlap(objective.rows, clean, objective.least))
+    np.testing.assert_allclose(overlap, overlap.T)
+    assert objective.find_likelihood(fit) == pytest.approx(twin.find_likelihood(objective.rows, clean, fit.matrix))
+
+
+def test_classes_overlap_wholly_where_features_say_nothing_and_not_at_all_where_they_say_all():
+    nothing = Fit(0.0, np.eye(3), np.zeros(3), np.zeros(3), 0.0)
+    labels, weight = np.repeat([0, 1, 2], [10, 20, 30]), np.linspace(0.5, 1.5, 60)
+    # Of the first two classes rows bear nothing, and the third one is told apart.
+    twisted = np.where(labels[:, None] == 2, [0.002, 0.002, 0.996], [0.4, 0.596, 0.004])
+    overlap = Plausibility(ChosenRows(twisted, labels, weight)).find_overlap(nothing)
+    share = weight[labels < 2].sum() / weight.sum()
+    assert overlap[0, 1] == pytest.approx(1.0 / share, rel=1e-2)
+    assert overlap[0, 2] == overlap[1, 2] == 0.0  # The floor of posteriors does not count.
+    alike = Plausibility(ChosenRows(np.tile([0.2, 0.3, 0.5], (60, 1)), labels, weight)).find_overlap(nothing)
+    np.testing.assert_allclose(alike, 1.0)
+
+
+def test_a_class_that_no_row_belongs_to_is_told_apart_from_none():
+    nothing = Fit(0.0, np.eye(3), np.zeros(3), np.zeros(3), 0.0)
+    twisted = np.repeat([[0.99, 0.005, 0.005], [0.005, 0.99, 0.005]], 20, axis=0)
+    overlap = Plausibility(ChosenRows(twisted, np.repeat([0, 1], 20), np.ones(40))).find_overlap(nothing)
+    assert overlap[0, 1] == overlap[1, 0] == 0.0
+    np.testing.assert_array_equal(overlap[2], 1.0)
+    np.testing.assert_array_equal(overlap[:, 2], 1.0)
 
 
 def test_what_features_leave_unexplained_is_that_of_classes_by_the_root_of_their_shares():

@@ -250,8 +250,8 @@ def test_where_every_pair_is_noise_a_review_is_no_evidence():
 
 
 def make_matrices(evidence=-1.0, found=False):
-    """Hardly any noise, some and more, of three classes."""
-    rates = np.array([0.03, 0.2, 0.4])
+    """Next to no noise, some and more, of three classes; of two of them it is undecided."""
+    rates = np.array([0.003, 0.2, 0.4])
     matrices = np.array([(1 - 1.5 * rate) * np.eye(3) + rate / 2 for rate in rates])
     weights = np.array([0.5, 0.3, 0.2])
     shares = np.full(3, weights @ rates)
@@ -267,19 +267,22 @@ def make_matrices(evidence=-1.0, found=False):
         interval=(0.05, 0.3),
         class_shares=shares,
         class_intervals=np.column_stack([shares / 2, shares * 3]),
+        decided_pairs=np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0]], dtype=bool),
         uneven_limit=0.5,
     )
 
 
 def test_what_a_review_explains_of_matrices_is_evidence_and_shares_move_with_them():
     noise = make_matrices()
-    likelihood = np.array([-6.0, -2.0, -3.0])
+    likelihood = np.array([-8.0, -2.0, -3.0])
     weights = np.array([0.1, 0.5, 0.4])
     learned = noise._weigh_by_review(weights, likelihood)
-    explained = np.log(0.6 * np.exp(-2.0) + 0.4 * np.exp(-3.0)) + 6.0
+    explained = np.log(0.6 * np.exp(-2.0) + 0.4 * np.exp(-3.0)) + 8.0
     assert learned.evidence == pytest.approx(-1.0 + explained)
     assert learned.found
-    factor = (weights @ [0.03, 0.2, 0.4]) / (noise.weights @ [0.03, 0.2, 0.4])
+    # The review alone found it, wherever it is.
+    np.testing.assert_array_equal(learned.found_pairs, ~np.eye(3, dtype=bool))
+    factor = (weights @ [0.003, 0.2, 0.4]) / (noise.weights @ [0.003, 0.2, 0.4])
     assert learned.share == pytest.approx(0.15 * factor)
     assert learned.interval == pytest.approx((0.05 * factor, 0.3 * factor))
     assert learned.uneven_limit == pytest.approx(max(0.5, 0.3 * factor))
@@ -287,7 +290,7 @@ def test_what_a_review_explains_of_matrices_is_evidence_and_shares_move_with_the
     np.testing.assert_allclose(learned.class_intervals, np.minimum(factor * noise.class_intervals, 1.0))
     np.testing.assert_array_equal(learned.weights, weights)
     worst = noise._weigh_by_review(np.array([0.0, 0.0, 1.0]), likelihood)
-    assert worst.interval[1] == pytest.approx(0.3 * 0.4 / 0.155)
+    assert worst.interval[1] == pytest.approx(0.3 * 0.4 / 0.1415)
     assert worst.uneven_limit == worst.interval[1]
     assert worst.class_intervals[0, 1] == 1.0
 
@@ -299,12 +302,18 @@ def test_no_share_moves_beyond_all_labels_by_a_review():
 
 
 def test_a_review_finds_noise_of_matrices_only_where_enough_rows_were_there_to_judge():
-    likelihood = np.array([-6.0, -2.0, -3.0])
+    likelihood = np.array([-8.0, -2.0, -3.0])
     weights = np.array([0.1, 0.5, 0.4])
-    assert make_matrices(0.0)._weigh_by_review(weights, likelihood).found
-    assert not make_matrices(0.5)._weigh_by_review(weights, likelihood).found  # There were too few rows.
-    assert make_matrices(0.5, found=True)._weigh_by_review(weights, likelihood).found
-    assert not make_matrices(0.5, found=True)._weigh_by_review(weights, -likelihood).found
+    assert make_matrices(3.65)._weigh_by_review(weights, likelihood).found
+    assert not make_matrices(3.67)._weigh_by_review(weights, likelihood).found  # There were too few rows.
+    before = make_matrices(3.67, found=True)
+    after = before._weigh_by_review(weights, likelihood)
+    assert after.found
+    np.testing.assert_array_equal(after.decided_pairs, before.decided_pairs)
+    assert not before._weigh_by_review(weights, -likelihood).found
+    # What a review explains must leave enough evidence.
+    for evidence, found in ((-2.0, True), (-2.1, False)):
+        assert make_matrices(evidence)._weigh_by_review(weights, likelihood).found == found
     only_noise = replace(
         make_matrices(2.0, found=True), weights=np.array([0.6, 0.4]), matrices=make_matrices().matrices[1:]
     )

@@ -274,13 +274,14 @@ class Plausibility:
         """Return how far features leave it open which of two classes a row is of, once the noise of a fit is undone.
 
         It is the mean product of their clean posteriors, divided by the product of their shares: 0 where the classes
-        are told apart, 1 where features say nothing of them. The floor of posteriors, about as high as one row, does
-        not count.
+        are told apart, 1 where features say nothing of them, nor does any row belong to one of them. The floor of
+        posteriors, about as high as one row, does not count.
         """
         clean = np.maximum(self.clean(fit) - 2.0 * self.least, 0.0)
         shares = self.shares @ clean
+        by_chance = np.outer(shares, shares)
         together = (clean * self.shares[:, None]).T @ clean
-        return np.asarray(together / np.maximum(np.outer(shares, shares), LEAST_VARIANCE**2))
+        return np.divide(together, by_chance, out=np.ones_like(together), where=by_chance > LEAST_VARIANCE**2)
 
     def find_likelihood(self, fit: Fit) -> float:
         """Return the log-likelihood of the labels under a fit, in nats."""

@@ -74,6 +74,8 @@ HEDGE = 0.024
 # A component of less weight than this is left out, and all but so many.
 LEAST_WEIGHT = 1e-3
 MOST_COMPONENTS = 12
+# The smallest singular value of a matrix is more than this, and what undoes it has no numbers beyond 1e8.
+LEAST_SINGULAR_VALUE = 1e-8
 
 # ---- shares and their intervals ----
 
@@ -248,8 +250,14 @@ def _rate_fits(plausibility: Plausibility, pairs: NDArray[np.bool_], clean: Fit)
     rated = []
     for fit, price in zip([even, one_by_one, *uneven], prices, strict=True):
         against = 0.0 if fit is even else WEIGHT_OF_CONTRADICTION * plausibility.find_contradiction(fit)
-        rated.append(_Rated(fit, fit.value - clean.value - PRICE_OF_NOISE - price - against))
+        gain = fit.value - clean.value - PRICE_OF_NOISE - price - against
+        rated.append(_Rated(fit, gain if _can_be_undone(fit.matrix) else -np.inf))
     return rated
+
+
+def _can_be_undone(matrix: Array) -> bool:
+    """Tell whether more than rounding is left of a posterior that this matrix has twisted."""
+    return float(np.linalg.svd(matrix, compute_uv=False)[-1]) > LEAST_SINGULAR_VALUE
 
 
 def _find_best(rated: list[_Rated]) -> _Rated:
@@ -262,13 +270,14 @@ def _settle_pairs(
     """Return the pairs of classes that features tell apart once the noise between them is undone, and their fits."""
     pairs, fits = apart, first
     while pairs.any():
-        left = pairs & (plausibility.find_overlap(_find_best(fits).fit) < MOST_OVERLAP)
+        best = _find_best(fits)
+        left = pairs & (plausibility.find_overlap(best.fit) < MOST_OVERLAP) & np.isfinite(best.gain)
         if np.array_equal(left, pairs):
             break
         pairs = left
         if pairs.any():
             fits = _rate_fits(plausibility, pairs, clean)
-    return pairs, fits
+    return pairs, [one for one in fits if np.isfinite(one.gain)]
 
 
 def _share_out(fits: list[_Rated], weight: float) -> list[_Component]:
