@@ -175,7 +175,9 @@ def test_statements_stay_as_they_are_and_say_what_they_are_of():
     one = Statement(0.1, 0.05, 0.2, of="true class x", rests_on=(INDEPENDENT_ERRORS,))
     with pytest.raises(FrozenInstanceError):
         one.value = 0.2
-    assert repr(one) == "Statement(10.0 % (5.0 % to 20.0 %) of true class x; rests on: errors do not depend on features)"
+    assert (
+        repr(one) == "Statement(10.0 % (5.0 % to 20.0 %) of true class x; rests on: errors do not depend on features)"
+    )
     assert one.name == "x"
     assert Statement(0.1, 0.05, 0.2, of="given label y").name == "y"
     assert str(Statement(3.2, 0.5, 8.1, of="these 20 rows")) == "3 (0 to 9) of these 20 rows; rests on: "
