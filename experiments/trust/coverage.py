@@ -100,7 +100,7 @@ def judge(job: Job, folder: str | None) -> list[CoverageRow]:  # noqa: ARG001
     audit = audit_labels(X, labels, n_jobs=1, random_state=seed)
     numbers: dict[str, Any] = {"neg": neg, "pos": pos, "share": float(wrong.mean())}
     numbers |= {f"among_{name}": float(wrong[labels == label].mean()) for label, name in enumerate(("neg", "pos"))}
-    said = (*audit.verdict.share_by_class, audit.noise_rate, *audit.rate_by_label.values())
+    said = (*audit.noise.list_class_shares(), audit.noise_rate, *audit.rate_by_label.values())
     for what, (_, low, high) in zip(BOUNDED, said, strict=True):
         numbers |= {f"{what}_low": float(low), f"{what}_high": float(high)}
     return [replace(CoverageRow(*job), **numbers, found=float(audit.noise.found))]

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import json
-import math
 import re
 import sys
 from pathlib import Path
@@ -405,7 +404,7 @@ def test_an_audit_lists_corrects_and_leaves_the_input_alone(folder, capsys):
     table = prepare_frame(frame, "churn")
     audit = audit_labels(table.X, table.y, UntwistClassifier(random_state=0).fit(table.X, table.y))
     suspects = audit.suspects()
-    assert str(audit) in out
+    assert audit.verdict.describe(for_command=True, lists_rows=True) in out
     assert f"line {suspects[0] + 2} of people.csv" in out
     listed = pd.read_csv("s.csv")
     assert listed["line"].tolist() == (suspects + 2).tolist()
@@ -432,24 +431,21 @@ def test_a_budget_is_told_what_it_should_find(folder, capsys):
     table = prepare_frame(make_people()[0], "churn")
     audit = audit_labels(table.X, table.y, UntwistClassifier(random_state=0).fit(table.X, table.y))
     expected = audit.wrong[audit.ranking[:60]].sum()
-    assert f"Of the labels of these 60 rows about {expected:.0f} are expected to be wrong." in out
+    assert f"These 60 rows: about {expected:.0f} (" in out
     clean, _ = make_people(noise=0)
     clean.to_csv("clean.csv", index=False)
     _, out, _ = untwist(capsys, "audit", "clean.csv", "--label", "churn")
-    assert "is not excluded; --budget 50 lists the rows to look at first" in out.replace("\n", " ")
-    assert "0% to 0%" not in out
+    assert "; --budget 50 lists the rows to look at first" in out.replace("\n", " ")
+    assert "at most 0 %" not in out
     found = json.loads(untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 1, "--json")[1])
-    assert found["wrong"]["not_excluded"] >= max(found["wrong"]["high"], 0.007)
+    assert found["verdict"]["upper_bound"]["high"] == found["verdict"]["share"]["high"] >= 0.007
     assert len(found["suspects"]) == 1
-    assert found["expected_wrong_among_suspects"] is None
-    assert 0.5 < found["wrong_among_suspects_at_most"] <= 1
+    assert (found["wrong_among_suspects"]["low"], found["wrong_among_suspects"]["high"]) == (0.0, 1.0)
     _, out, _ = untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 20)
     table = prepare_frame(clean, "churn")
     audit = audit_labels(table.X, table.y, UntwistClassifier(random_state=0).fit(table.X, table.y))
-    _, most = audit.bound_wrong(audit.suspects(budget=20))
-    words = " ".join(out.split())
-    assert f"Of the labels of these 20 rows up to {math.ceil(most)} may be wrong: no noise was found that is" in words
-    assert "expected to be wrong" not in words
+    told = audit.verdict.describe_yield(audit.expected_yield(audit.suspects(budget=20)))
+    assert f"These 20 rows: {told}." in " ".join(out.split())
 
 
 @pytest.mark.slow
@@ -461,29 +457,32 @@ def test_an_audit_of_several_classes_tells_who_is_labelled_as_what(tmp_path, mon
     status, out, err = untwist(capsys, "audit", "tickets.csv", *options)
     assert status == 0, err
     assert "1000 rows, 9 columns, 4 classes" in err
-    assert "billing is often labelled bug" in out
-    assert "no evidence" not in out
+    assert "true class billing labelled bug: " in out
+    assert "no sign" not in out
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "Clean" not in page
     assert "<table class=heat>" in page
     listed = pd.read_csv("s.csv")
     expected = f"about {listed['probability_wrong'].sum():,.0f}"
-    assert f"{len(listed)} are suspects, {expected} of them truly wrong" in out
-    assert "are expected to be wrong" not in out  # Once is enough.
+    assert f"{len(listed)} suspects, {expected} (" in out
+    assert f"These {len(listed)} rows" not in out  # Once is enough.
     assert np.mean(pd.read_csv("c.csv")["topic"] == truth) > np.mean(given == truth) + 0.05
     found = json.loads(untwist(capsys, "audit", "tickets.csv", "--label", "topic", "--json")[1])
     assert found["classes"] == ["account", "billing", "bug", "feature"]
-    assert found["noise_found"]
+    verdict = found["verdict"]
+    assert verdict["state"] == "found"
     matrix = np.array(found["matrix"])
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0)
-    assert [one["class"] for one in found["wrong_by_class"]] == found["classes"]
-    assert [one["label"] for one in found["wrong_by_label"]] == found["classes"]
-    for one in found["wrong_by_class"] + found["wrong_by_label"] + found["confusions"]:
-        assert one["low"] <= one["share"] <= one["high"] > 0
+    assert [one["of"] for one in verdict["by_class"]] == [f"true class {name}" for name in found["classes"]]
+    assert [one["of"] for one in verdict["by_label"]] == [f"given label {name}" for name in found["classes"]]
+    for one in verdict["by_class"] + verdict["by_label"] + verdict["pairs"]:
+        assert one["low"] <= one["value"] <= one["high"] > 0
+        assert "errors do not depend on features" in one["rests_on"]
     first = found["confusions"][0]
     assert (first["class"], first["label"], first["share"]) == ("billing", "bug", matrix[1, 2])
     expected = sum(one["probability_wrong"] for one in found["suspects"])
-    assert found["expected_wrong_among_suspects"] == pytest.approx(expected, abs=0.2)
+    assert found["wrong_among_suspects"]["value"] == pytest.approx(expected, abs=0.2)
+    assert found["wrong_among_suspects"] == verdict["suspects_wrong"]
 
 
 @pytest.mark.slow

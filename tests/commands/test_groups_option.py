@@ -67,7 +67,7 @@ def test_training_in_blocks_takes_groups(folder, capsys):
     assert list(load("blocks.untwist").feature_names_in_) == list("abcdef")
 
 
-def test_near_twins_are_looked_for_in_blocks_too(folder, capsys):
+def test_near_duplicates_are_looked_for_in_blocks_too(folder, capsys):
     pytest.importorskip("pyarrow")
     arguments = ["train", "visits.parquet", "--label", "ill", "--drop", "patient", "--json"]
     whole, blocks = (json.loads(untwist(capsys, *arguments, how)[1]) for how in ("--no-blocks", "--blocks"))
@@ -87,14 +87,14 @@ def test_an_audit_by_groups(folder, capsys):
     assert found["groups"] == 30
     assert found["rows_per_case"] > 10
     assert found["near_duplicates"] is None
-    assert found["wrong"]["high"] > 0.2
+    assert found["verdict"]["upper_bound"]["high"] > 0.2
 
 
 @pytest.mark.slow
 def test_an_audit_without_groups_claims_nothing(folder, capsys):
     status, out, err = untwist(capsys, "audit", "visits.csv", "--label", "ill", "--drop", "patient", "-o", "r.html")
     assert status == 0
-    assert out.startswith("420 labels: how many are wrong cannot be told")
+    assert out.startswith("420 labels: whether labels are wrong or rows are hard cannot be told from these data")
     assert "--groups patient" in out
     assert "no sign of noise" not in out
     assert "UserWarning" not in err
@@ -102,9 +102,9 @@ def test_an_audit_without_groups_claims_nothing(folder, capsys):
     found = json.loads(untwist(capsys, "audit", "visits.csv", "--label", "ill", "--drop", "patient", "--json")[1])
     assert found["near_duplicates"]["share"] > 0.8
     assert found["near_duplicates"]["advice"].endswith("--groups patient ('patient' looks like their name)")
-    assert found["noise"].startswith("how many are wrong cannot be told")
-    assert (found["wrong"], found["matrix"], found["expected_wrong_among_suspects"]) == (None, None, None)
-    assert found["wrong_by_class"] == found["wrong_by_label"] == found["confusions"] == []
+    verdict = found["verdict"]
+    assert (verdict["state"], verdict["upper_bound"]["high"], found["matrix"]) == ("undecided", 1.0, None)
+    assert verdict["by_class"] == verdict["by_label"] == verdict["pairs"] == found["confusions"] == []
 
 
 def test_columns_left_out_that_hold_no_text_do_not_matter():

@@ -27,10 +27,10 @@ def bound_slowly(posterior, labels, groups=None, confidence=0.95):
         for step in range(n_depths):
             least = surest[math.ceil(len(surest) / DEPTH_FACTOR**step) - 1][0]
             taken = [bears for sure, bears in surest if sure >= least]
-            others, chance = taken.count(False), (1.0 - confidence) / n_depths
+            others, total, chance = taken.count(False), len(taken), (1.0 - confidence) / n_depths
             if others < len(taken):
                 # The rate at which so few rows of other labels, or fewer, have just this chance.
-                found = brentq(lambda rate, k=others, n=len(taken), p=chance: binom.cdf(k, n, rate) - p, 0.0, 1.0)
+                found = brentq(lambda rate, k=others, n=total, p=chance: binom.cdf(k, n, rate) - p, 0.0, 1.0)
                 highest = min(highest, found)
         bounds.append(highest)
     return np.array(bounds)

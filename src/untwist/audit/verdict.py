@@ -290,7 +290,9 @@ class Verdict:
         if self.is_chance:
             return "none of which is called wrong"
         about = "about " if number.low > 0 else ""
-        return f"{about}{write_counts(number)} of them wrong"
+        # Where noise was found, what that rests on is said of all labels.
+        conditions = "" if self.is_found else write_conditions(number.rests_on)
+        return f"{about}{write_counts(number)} of them wrong{conditions}"
 
     def describe_label(self, one: Statement) -> str:
         """Say how many of the rows of a given label bear it wrongly.

@@ -32,7 +32,8 @@ def count_wrong(
 
     Where noise was found two errors add up as independent ones do: how noisy all labels are is known but for an
     interval, which moves the log-odds of all labels alike, and each label is wrong by chance. Where none was found the
-    interval begins at 0, and goes up to what is not excluded of all labels.
+    interval begins at 0, and goes up to all rows, or to what may be wrong of all labels if errors do not depend on
+    features: that it rests on only where that is less.
 
     Parameters
     ----------
@@ -62,9 +63,9 @@ def count_wrong(
         high = float(len(judged))
         if audit.reviewed is not None:
             high -= np.count_nonzero(audit.reviewed[judged]) - certain
-        if most_wrong is not None:
-            high = min(high, float(most_wrong - (np.count_nonzero(known) - certain)))
-        return Statement(expected, float(certain), max(expected, high), of=of, rests_on=rests_on)
+        most = high if most_wrong is None else float(most_wrong - (np.count_nonzero(known) - certain))
+        assumed = rests_on if max(expected, most) < high else ()
+        return Statement(expected, float(certain), max(expected, min(high, most)), of=of, rests_on=assumed)
     is_open = judged if audit.reviewed is None else judged[~audit.reviewed[judged]]
     n_open, found = len(is_open), add_up(audit.wrong[is_open])
     if not n_open:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from untwist.audit import LabelAudit, Statement
-from untwist.audit.statements import write_counts
+from untwist.audit.statements import write_conditions, write_counts
 from untwist.commands.audit import JudgedFile, judge
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file
@@ -142,7 +142,8 @@ def _print_summary(counts: dict[str, Any], expected: Statement, path: Path, comm
     if not counts["decided"]:
         print_result("Nothing was decided.")
         return
-    told = f"{'about ' if expected.low > 0 else ''}{write_counts(expected)} were expected"
+    about = "about " if expected.low > 0 else ""
+    told = f"{about}{write_counts(expected)} were expected{write_conditions(expected.rests_on)}"
     n_reviewed = counts["wrong"] + counts["right"]
     skipped = f"; {counts['skipped']:,} skipped" if counts["skipped"] else ""
     print_result(f"{counts['wrong']:,} of {n_reviewed:,} labels were wrong, {told}{skipped}. {path} has it all.")

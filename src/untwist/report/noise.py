@@ -75,7 +75,7 @@ def _write_bounds(verdict: Verdict) -> str:
     chosen = [one for one in verdict.by_class if one in worst]
     lines = [[for_page(one.name, 40), format_percent(one.high)] for one in chosen]
     table = write_table(
-        f"Of each true class, how much bears another label at most{conditions}", ["true class", "at most"], lines
+        f"Of each true class, how much bears another label at most{conditions}", ["true class", "upper bound"], lines
     )
     n_more = len(verdict.by_class) - len(lines)
     return table + (f"<p class=aside>... and less of the {n_more:,} other classes.</p>" if n_more else "")

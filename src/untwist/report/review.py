@@ -9,7 +9,7 @@ from typing import Any
 from untwist.audit.findings import Findings
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason, describe_value
-from untwist.audit.statements import write_counts
+from untwist.audit.statements import write_conditions, write_counts
 from untwist.report import charts
 from untwist.report.markup import format_words, name_column, place_beside, write_figure, write_table
 from untwist.report.worksheet import LEAST_SHOWN_EFFECT, RowNames, pack_worksheet
@@ -215,8 +215,10 @@ def _write_expectation(findings: Findings) -> str:
     if verdict.is_chance:
         return ""
     steps = [k for k in (10, 50, 100, 500, 1000, 5000) if k < len(suspects)] + [len(suspects)]
-    lines = [[f"first {k:,}", write_counts(audit.expected_yield(suspects[:k]))] for k in steps]
-    table = write_table("What to expect", ["rows reviewed", "of them wrong"], lines)
+    expected = [audit.expected_yield(suspects[:k]) for k in steps]
+    lines = [[f"first {k:,}", write_counts(one)] for k, one in zip(steps, expected, strict=True)]
+    caption = f"What to expect{write_conditions(expected[-1].rests_on)}"
+    table = write_table(caption, ["rows reviewed", "of them wrong"], lines)
     if not verdict.is_found:
         return table
     chart = charts.draw_finds(

@@ -218,7 +218,7 @@ class Workplace {
       if (state === "relabel") wrong++;
     }
     const number = (value) => value.toLocaleString("en");
-    const hoped = sheet.found ? `expected ${number(Math.round(expected))}` : `expected 0 to ${number(Math.min(reviewed, sheet.most ?? reviewed))}`;
+    const hoped = sheet.found ? `expected ${number(Math.round(expected))}` : `expected 0 to ${number(Math.min(reviewed, sheet.most ?? reviewed))}${sheet.most < reviewed && sheet.most !== null ? " if errors do not depend on features" : ""}`;
     const found = reviewed ? [make("b", {}, `${number(wrong)} of ${number(reviewed)}`), ` ${wrong === 1 && reviewed === 1 ? "was" : "were"} wrong; ${hoped}`] : ["Nothing is decided yet"];
     const open = sheet.n - reviewed - skipped;
     get("yield").replaceChildren(...found, make("span", {}, ` · ${number(open)} open${skipped ? `, ${number(skipped)} skipped` : ""}`));
