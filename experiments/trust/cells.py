@@ -22,7 +22,7 @@ from sklearn.model_selection import cross_val_predict
 from experiments.datasets import Labels
 from experiments.protocol import make_rng
 from experiments.trust.real_tables import RealTable, list_tables, load_noisy_tables
-from experiments.trust.worlds import flip
+from experiments.trust.worlds import flip, spread_evenly
 from untwist.arguments import Array
 
 __all__ = [
@@ -52,6 +52,8 @@ LEAST_OF_A_LEVEL = 15
 LEVELS = (3, 7)
 #: Columns of a table that are cut, at most: of one with classes, and of one without.
 MOST_COLUMNS = {True: 4, False: 3}
+#: A class is rare that has less than this part of an equal share: of two classes, a tenth of the rows.
+RARE = 0.2
 #: The share of columns whose levels are moved as well.
 MOVED = 0.4
 #: How many labels are moved by half of the levels or more, and how many bear another label by the features.
@@ -212,13 +214,6 @@ def _ask_for_agreement(cells: list[Cell]) -> list[Cell]:
 # ---- errors by the class alone ----
 
 
-def spread_evenly(n_classes: int, rate: float) -> Array:
-    """Return the matrix of wrong labels that are any other one equally often."""
-    matrix = np.full((n_classes, n_classes), rate / (n_classes - 1))
-    np.fill_diagonal(matrix, 1.0 - rate)
-    return matrix
-
-
 def mix_up_pairs(n_classes: int, rate: float, rng: np.random.Generator, n_pairs: int | None = None) -> Array:
     """Return the matrix by which each class bears the label of one other, or only the first of them do."""
     matrix = np.eye(n_classes)
@@ -271,15 +266,16 @@ def _plant(name: str, source: str, X: Any, y: Labels) -> Iterator[Cell]:
     """Make the cells of a table: clean labels first, then each kind of errors."""
     n_classes = int(y.max()) + 1
     counts = np.bincount(y)
-    # A class of a tenth of what an equal share would be, or less, is rare.
-    kind = "imbalanced" if counts.min() * n_classes < 0.2 * len(y) else "classes"
+    kind = "imbalanced" if counts.min() * n_classes < RARE * len(y) else "classes"
     clean = Cell(name, kind, source, CLEAN, X, y, y, n_classes)
     yield clean
     matrices: dict[str, Array] = {}
     if n_classes == 2:
         matrices = {kind: np.array([[1 - a, a], [b, 1 - b]]) for kind, (a, b) in TWO_RATES.items()}
     else:
-        matrices = {f"even .{int(10 * rate)}": spread_evenly(n_classes, rate) for rate in (0.1, 0.2, 0.4)}
+        matrices = {
+            f"even .{int(10 * rate)}": spread_evenly(np.array([rate]), n_classes)[0] for rate in (0.1, 0.2, 0.4)
+        }
         matrices |= {
             f"pairs {text}": mix_up_pairs(n_classes, rate, make_rng(name, "pairs", text))
             for text, rate in ((".2", 0.2), (".35", 0.35))
@@ -432,7 +428,7 @@ def _simulate_chance(n_rows: int = 3_000) -> Iterator[Cell]:
         X = rng.normal(size=(n_rows, 8))
         edges = [(0.0,), (-0.4, 0.4), (-0.7, 0.0, 0.7), (-0.8, -0.25, 0.25, 0.8)][n_classes - 2]
         likeliest = np.searchsorted(edges, X[:, 0] if number < 8 else 0.7 * (X[:, 0] + X[:, 1]))
-        y = flip(likeliest, spread_evenly(n_classes, 0.25), rng)
+        y = flip(likeliest, spread_evenly(np.array([0.25]), n_classes)[0], rng)
         yield Cell(f"chance, {number}", "chance", "chance", CLEAN, X.astype(np.float32), y, y, n_classes)
 
 

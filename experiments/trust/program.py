@@ -46,7 +46,11 @@ audits of data whose truth is known. What is lost comes first.
 What is said of labels is judged on tables that had no part in the design: the half of the project's data sets that a
 rule which knows names only has set aside, tables of KEEL, and the judging half of those of R, none of which is a table
 of the other half by another name; and simulated tables, of other seeds than those of the design. Sources, annotators
-and planted slices are simulated, and the methods were designed on worlds like them.
+and planted slices are simulated, and the methods were designed on worlds like them: the rows of these parts, and of
+sharp classes, are of earlier versions of the default, and of the slices 278 of 752 runs were finished.
+
+The rows are in docs/trust/*.csv. Anybody can measure them anew: `make trust UNTWIST_DATA=FOLDER` (a folder of CSV files
+as docs/reproduce.md names them; without one what comes with packages judges).
 """
 LABELS_WORDS = "Is what is said of labels true?"
 #: Peers that may be missing, and what brings them.
@@ -112,21 +116,24 @@ def _run(chosen: list[str], options: argparse.Namespace) -> None:
     sections = []
     for name in chosen:
         path = out / f"{name}.csv"
+        beside = None if options.page else path
         if name == LABELS:
             if not options.show:
                 _measure(_list_cells(options), path, options)
             rows = read(path, CellRow)
-            sections.append(_show(LABELS_WORDS, LABELS, rows, _tabulate(rows), path))
+            sections.append(_show(LABELS_WORDS, LABELS, rows, _tabulate(rows), beside))
             continue
         part = PARTS[name]
         if part is ANNOTATORS and not options.show:
             _say_what_is_left_out("crowd-kit", "cleanlab")
-        jobs = part.list_jobs(options.quick, options.data)
-        if not options.show:
+        if options.show:
+            rows = read(path, part.kind)
+        else:
+            jobs = part.list_jobs(options.quick, options.data)
             part.measure(jobs, path, options.data, options.workers)
-        rows = part.read(jobs, path)
+            rows = part.read(jobs, path)
         good = [row for row in rows if not row.error]
-        sections.append(_show(part.words, name, rows, part.make_tables(good) if good else [], path))
+        sections.append(_show(part.words, name, rows, part.make_tables(good) if good else [], beside))
     _write_page(options.page, sections)
 
 
@@ -157,7 +164,7 @@ def _tabulate(rows: list[CellRow]) -> list[TextTable]:
 
 
 def _show(words: str, name: str, rows: list[Any], tables: list[TextTable], path: Path | None) -> str:
-    """Print the tables of a part, and write them as Markdown beside its rows; return that as a section."""
+    """Print the tables of a part, and write them as Markdown beside its rows if these are named; return a section."""
     failed = [row for row in rows if row.error]
     if failed:
         lines = [[", ".join(map(str, row.key)), row.error] for row in failed]
