@@ -26,6 +26,8 @@ NAN = math.nan
 FOUND, UNDECIDED, NONE = "found", "undecided", "none"
 #: Rows that are asked for, beside those that an audit lists by itself.
 BUDGET = 50
+#: What every surface says that tells a share: the condition under which it holds.
+CONDITION = "depend on features"
 #: Probabilities below this are taken for it where their logarithm is needed.
 LEAST_PROBABILITY = 1e-6
 
@@ -50,6 +52,9 @@ class CellRow:
         What the audit says.
     true_share, share, low, high, upper : float
         The share of wrong labels; what is said of it, its interval, and its upper bound.
+    says_if : float
+        Whether all of repr, print and notebook name the condition on which this rests, that errors do not depend on
+        features: 1 or 0.
     classes_covered : float
         Of how many classes the interval holds the share that bears another label.
     flagged : float
@@ -94,6 +99,7 @@ class CellRow:
     low: float = NAN
     high: float = NAN
     upper: float = NAN
+    says_if: float = NAN
     classes_covered: float = NAN
     flagged: float = NAN
     promised: float = NAN
@@ -191,6 +197,8 @@ def _write_claims(row: CellRow, audit: Any) -> CellRow:
     """Write down what an audit says."""
     share, low, high = audit.noise_rate
     row = replace(row, state=_find_state(audit), share=float(share), low=float(low), high=float(high))
+    surfaces = (repr(audit), str(audit), audit._repr_html_())
+    row = replace(row, says_if=float(all(CONDITION in " ".join(text.split()) for text in surfaces)))
     # 0.2.0, which the page sets beside, has another name for it.
     bound = getattr(audit.verdict, "upper_bound", None)
     row = replace(row, upper=float(audit.verdict.highest_share if bound is None else bound.high))

@@ -58,6 +58,9 @@ RARE = 0.2
 MOVED = 0.4
 #: How many labels are moved by half of the levels or more, and how many bear another label by the features.
 FAR_RATE, FOLLOWING_RATE = 0.1, 0.1
+#: A row far from the boundary is as likely taken for another class as one that a forest gives this probability of it,
+#: and one at the boundary is no surer to be.
+LEAST_NEARNESS, MOST_AT_BOUNDARY = 0.002, 0.75
 #: Audits with different seeds of cells that are asked whether they agree; of what is moved far, and of all others.
 SEEDS_AGREEING, SEEDS_FAR = 8, 4
 #: Cells of either number of classes that are audited with so many seeds, and their rows at most.
@@ -321,8 +324,8 @@ def _follow_features(name: str, X: Any, y: Labels) -> Iterator[tuple[str, Labels
     posterior = predict_unseen(X, y)
     beside = posterior.copy()
     beside[np.arange(len(y)), y] = -1.0
-    nearness = np.maximum(beside.max(axis=1), 0.01)
-    chance = np.minimum(nearness * wanted / nearness.sum(), 0.9)
+    nearness = np.maximum(beside.max(axis=1), LEAST_NEARNESS)
+    chance = np.minimum(nearness * wanted / nearness.sum(), MOST_AT_BOUNDARY)
     yield "boundary .1", np.where(rng.random(len(y)) < chance, beside.argmax(axis=1), y)
 
 

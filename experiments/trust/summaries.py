@@ -128,6 +128,10 @@ def _count_classes(row: CellRow) -> str:
     return "two" if row.n_classes == 2 else "several"
 
 
+def _name_group(row: CellRow) -> tuple[str, ...]:
+    return row.group, _count_classes(row)
+
+
 def _sources(rows: Iterable[CellRow]) -> list[str]:
     return [row.source for row in rows]
 
@@ -204,6 +208,7 @@ def _list_promises(rows: list[CellRow]) -> TextTable:
     few = [row for row in clean if row.kind == "few rows"]
     far = [row for row in rows if row.group == FAR]
     under_the_if = [row for row in rows if row.group in (PLANTED, FAR)]
+    beyond_the_if = [row for row in rows if row.group == REAL or row.kind == "moons"]
     agreeing = [row for row in rows if row.group == PLANTED and row.n_classes == 2 and not math.isnan(row.agreement)]
     lines = []
 
@@ -247,6 +252,9 @@ def _list_promises(rows: list[CellRow]) -> TextTable:
             promise(
                 f"{words}, errors by class", counted, f"at least {_percent(LEAST_COVERED, 0)}", held >= LEAST_COVERED
             )
+    if beyond_the_if:
+        conditional = [row.says_if == 1.0 for row in beyond_the_if]
+        promise("moons, real errors: all surfaces say if", _count(conditional), "all", all(conditional))
     if far:
         fewer = [row.least_gain < -ROUNDING for row in far]
         promise("far errors: fewer right labels after corrected()", _count(fewer), "none", not any(fewer))
@@ -281,9 +289,25 @@ def _tabulate_false_claims(rows: list[CellRow]) -> TextTable:
         said = [_percent(_mean(float(row.state == state) for row in here), 0) for state in (UNDECIDED, NONE)]
         listed = [_percent(_mean(getattr(row, name) for row in here), 2) for name in ("flagged", "peer_flagged")]
         bound = _percent(bound_rate(found, _sources(here)))
-        lines.append([name, str(len(here)), str(len(set(_sources(here)))), str(sum(found)), bound, *said, *listed])
-    note = "No label of these tables is wrong. Found: by how many audits, and the upper limit of that rate by sources."
-    header = ["", "tables", "sources", "found", "at most", "undecided", "none", "rows listed", "by cleanlab"]
+        of_sources = len({row.source for row in here if _is_found(row)})
+        counts = [str(len(here)), str(len(set(_sources(here)))), str(sum(found)), str(of_sources)]
+        lines.append([name, *counts, bound, *said, *listed])
+    note = (
+        "No label of these tables is wrong, as far as that is known. Found: on how many tables, and of how many "
+        "sources; at most: the upper limit of that rate by sources."
+    )
+    header = [
+        "",
+        "tables",
+        "sources",
+        "found",
+        "of sources",
+        "at most",
+        "undecided",
+        "none",
+        "rows listed",
+        "by cleanlab",
+    ]
     return TextTable("noise found where no label is wrong", note, header, lines)
 
 
@@ -339,11 +363,12 @@ def _tabulate_power(rows: list[CellRow]) -> TextTable:
 def _tabulate_intervals(rows: list[CellRow]) -> TextTable:
     lines = []
     rests_on_if = {CLEAN: "", PLANTED: "holds", FAR: "holds", FOLLOWING: "fails", REAL: "fails"}
-    for (group, kind, classes), here in _by_kind(rows).items():
+    by_group = {(one[0], "", one[1]): here for one, here in _group(rows, _name_group).items()}
+    for (group, kind, classes), here in [*by_group.items(), *_by_kind(rows).items()]:
         found = [row for row in here if _is_found(row)]
         lines.append(
             [
-                _name((group, kind, classes)),
+                _name((group, kind, classes)) if kind else f"all {group}, {classes}",
                 rests_on_if[group],
                 str(len(here)),
                 _percent(_mean(float(_is_covered(row)) for row in here), 0),
@@ -355,7 +380,7 @@ def _tabulate_intervals(rows: list[CellRow]) -> TextTable:
                 write_mean(row.true_share for row in here),
             ]
         )
-    lines.sort(key=lambda line: (line[1] == "fails", float(line[3].rstrip(" %"))))
+    lines.sort(key=lambda line: (not line[0].startswith("all "), line[1] == "fails", float(line[3].rstrip(" %"))))
     note = (
         "How often the interval of the share holds it, in all cells and where noise was found; how often it is no more "
         "than the upper bound; of how many classes the interval holds the rate. The if: errors do not depend on "
@@ -518,7 +543,7 @@ def _compare(rows: list[CellRow], before: list[CellRow]) -> TextTable:
     """Set the rows beside those of an earlier version, cell by cell."""
     old = {row.key: row for row in before if not row.error}
     lines = []
-    for (group, classes), here in _group(rows, lambda row: (row.group, _count_classes(row))).items():
+    for (group, classes), here in _group(rows, _name_group).items():
         pairs = [(row, old[row.key]) for row in here if row.key in old and not math.isnan(row.plain_loss)]
         if not pairs:
             continue
