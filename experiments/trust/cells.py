@@ -58,9 +58,9 @@ RARE = 0.2
 MOVED = 0.4
 #: How many labels are moved by half of the levels or more, and how many bear another label by the features.
 FAR_RATE, FOLLOWING_RATE = 0.1, 0.1
-#: A row far from the boundary is as likely taken for another class as one that a forest gives this probability of it,
-#: and one at the boundary is no surer to be.
-LEAST_NEARNESS, MOST_AT_BOUNDARY = 0.002, 0.75
+#: A label of a row near another class is that of this class, at most, so many times as often as a forest takes the row
+#: for it, and with this probability. Where classes are clear, fewer labels are wrong than elsewhere.
+MOST_TIMES, MOST_AT_BOUNDARY = 2.0, 0.75
 #: Audits with different seeds of cells that are asked whether they agree; of what is moved far, and of all others.
 SEEDS_AGREEING, SEEDS_FAR = 8, 4
 #: Cells of either number of classes that are audited with so many seeds, and their rows at most.
@@ -306,7 +306,7 @@ def predict_unseen(X: Any, y: Labels) -> Array:
 
 
 def _follow_features(name: str, X: Any, y: Labels) -> Iterator[tuple[str, Labels]]:
-    """Yield labels of which about a tenth are wrong, and the features say which."""
+    """Yield labels of which up to a tenth are wrong, and the features say which."""
     wanted = FOLLOWING_RATE * len(y)
     rng = make_rng(name, "following")
     # A corner: the rows of the largest class whose value of a column is highest get the next label.
@@ -324,9 +324,9 @@ def _follow_features(name: str, X: Any, y: Labels) -> Iterator[tuple[str, Labels
     posterior = predict_unseen(X, y)
     beside = posterior.copy()
     beside[np.arange(len(y)), y] = -1.0
-    nearness = np.maximum(beside.max(axis=1), LEAST_NEARNESS)
-    chance = np.minimum(nearness * wanted / nearness.sum(), MOST_AT_BOUNDARY)
-    yield "boundary .1", np.where(rng.random(len(y)) < chance, beside.argmax(axis=1), y)
+    nearness = beside.max(axis=1)
+    chance = np.minimum(nearness * min(wanted / nearness.sum(), MOST_TIMES), MOST_AT_BOUNDARY)
+    yield "boundary", np.where(rng.random(len(y)) < chance, beside.argmax(axis=1), y)
 
 
 # ---- classes in an order ----
