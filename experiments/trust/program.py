@@ -49,8 +49,8 @@ of the other half by another name; and simulated tables, of other seeds than tho
 and planted slices are simulated, and the methods were designed on worlds like them: the rows of these parts, and of
 sharp classes, are of earlier versions of the default, and of the slices 278 of 752 runs were finished.
 
-The rows are in docs/trust/*.csv. Anybody can measure them anew: `make trust UNTWIST_DATA=FOLDER` (a folder of CSV files
-as docs/reproduce.md names them; without one what comes with packages judges).
+The rows are in docs/trust/*.csv. Anybody can measure them anew: `make trust UNTWIST_DATA=FOLDER` (of CSV files with a
+column `label`, by the names in experiments/trust/real_tables.py; without it what comes with packages judges).
 """
 LABELS_WORDS = "Is what is said of labels true?"
 #: Peers that may be missing, and what brings them.

@@ -220,14 +220,14 @@ def _list_promises(rows: list[CellRow]) -> TextTable:
         promised = f"at least {LEAST_TABLES} of {LEAST_SOURCES} sources"
         enough = len(clean) >= LEAST_TABLES and n_sources >= LEAST_SOURCES
         promise("clean tables", f"{len(clean)} of {n_sources} sources", promised, enough)
-    for words, here in (("noise found on clean tables", clean), ("the same without chance", no_chance)):
+    for where, here in (("clean tables", clean), ("clean tables without chance", no_chance)):
         if here:
             bound = bound_rate([_is_found(row) for row in here], _sources(here))
             counted = f"{_count(map(_is_found, here))}, at most {_percent(bound)}"
-            promise(words, counted, f"at most {_percent(MOST_FALSE, 0)}", bound <= MOST_FALSE)
-    if clean:
-        listed = _mean(row.flagged for row in clean)
-        promise("their rows listed", _percent(listed, 2), f"at most {_percent(MOST_LISTED)}", listed <= MOST_LISTED)
+            promise(f"noise found on {where}", counted, f"at most {_percent(MOST_FALSE, 0)}", bound <= MOST_FALSE)
+            listed = _mean(row.flagged for row in here)
+            promised = f"at most {_percent(MOST_LISTED)}"
+            promise(f"rows listed of {where}", _percent(listed, 2), promised, listed <= MOST_LISTED)
     if few:
         promise("noise found, few rows a class", _count(map(_is_found, few)), "none", not any(map(_is_found, few)))
     for classes in ("two", "several"):
