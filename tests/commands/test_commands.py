@@ -714,7 +714,7 @@ def test_an_audit_by_source_speaks_of_options_and_all_keys_are_documented(folder
     frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(label=y, branch=source)
     frame.to_csv("branches.csv", index=False)
     options = ["audit", "branches.csv", "--label", "label", "--source", "branch"]
-    monkeypatch.setattr("untwist.audit.verdict.MOST_SOURCES", 0)
+    monkeypatch.setattr("untwist.audit.verdict.MOST_NAMED", 0)
     _, out, _ = untwist(capsys, *options)
     assert "... and 1 more sources stand out: --json lists them all" in out
     assert "list_sources()" not in out
