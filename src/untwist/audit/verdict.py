@@ -557,8 +557,8 @@ def _find_notices(audit: LabelAudit, n_judged: int) -> list[Notice]:
         notices.append(Notice(NoticeKind.UNEVEN, Sentence.alike(told)))
     if line := find_line(audit):
         told = (
-            f"most confusions are between neighbours in the order {list_some(line, MOST_TOLD)}: there rows that are hard to tell "
-            "from a neighbour look the same as wrong labels"
+            f"most confusions are between neighbours in the order {list_some(line, MOST_TOLD)}: there rows that are "
+            "hard to tell from a neighbour look the same as wrong labels"
         )
         notices.append(Notice(NoticeKind.ORDER, Sentence.alike(told)))
     if context.judged is not None:
