@@ -412,10 +412,33 @@ def test_an_audit_lists_corrects_and_leaves_the_input_alone(folder, capsys):
     assert listed["reasons"].str.len().min() > 5
     corrected = pd.read_csv("c.csv")
     changed = np.flatnonzero(corrected["churn"].to_numpy() != frame["churn"].to_numpy())
-    assert changed.tolist() == sorted(suspects.tolist())
+    likely = suspects[audit.wrong[suspects] > 0.5]
+    assert 0 < len(likely) < len(suspects)
+    assert changed.tolist() == sorted(likely.tolist())
     before, after = ((folder / name).read_text().splitlines() for name in ("people.csv", "c.csv"))
-    assert [i for i in range(401) if before[i] != after[i]] == sorted((suspects + 1).tolist())
+    assert [i for i in range(401) if before[i] != after[i]] == sorted((likely + 1).tolist())
     assert "<html" in (folder / "report.html").read_text()
+
+
+def test_labels_of_which_it_is_undecided_are_replaced_by_force_alone(folder, capsys, monkeypatch):
+    asked = []
+
+    def settle(audit, rows):
+        asked.append(rows)
+        return rows[2:]
+
+    monkeypatch.setattr("untwist.commands.audit.find_settled", settle)
+    audit = ["audit", "people.csv", "--label", "churn", "--corrected", "c.csv"]
+    frame, _ = make_people()
+    for options, n_left in (([], 2), (["--force"], 0)):
+        status, _, told = untwist(capsys, *audit, *options)
+        assert status == 0
+        changed = np.flatnonzero(pd.read_csv("c.csv")["churn"].to_numpy() != frame["churn"].to_numpy())
+        assert changed.tolist() == sorted(asked[0][n_left:].tolist())
+        left = "2 more look wrong, but it is undecided whether labels are wrong or rows are hard; --force replaces them"
+        assert (left in told) == (n_left > 0)
+        Path("c.csv").unlink()
+    assert len(asked) == 1
 
 
 def test_a_budget_asks_for_so_many(folder, capsys):
@@ -714,7 +737,7 @@ def test_an_audit_by_source_speaks_of_options_and_all_keys_are_documented(folder
     frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(label=y, branch=source)
     frame.to_csv("branches.csv", index=False)
     options = ["audit", "branches.csv", "--label", "label", "--source", "branch"]
-    monkeypatch.setattr("untwist.audit.verdict.MOST_SOURCES", 0)
+    monkeypatch.setattr("untwist.audit.verdict.MOST_NAMED", 0)
     _, out, _ = untwist(capsys, *options)
     assert "... and 1 more sources stand out: --json lists them all" in out
     assert "list_sources()" not in out
