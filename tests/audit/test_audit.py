@@ -85,10 +85,10 @@ def test_the_share_of_false_discoveries_is_kept(judged, q):
     assert set(chosen) <= set(audit.suspects(false_discovery_rate=q + 0.1))
 
 
-def test_suspects_are_more_likely_wrong_than_right_and_mostly_are(judged):
+def test_suspects_are_as_many_as_are_expected_to_be_wrong_and_mostly_are(judged):
     audit, wrong = judged
     chosen = audit.suspects()
-    np.testing.assert_array_equal(np.sort(chosen), np.flatnonzero(audit.wrong > 0.5))
+    np.testing.assert_array_equal(chosen, audit.ranking[: round(audit.wrong.sum())])
     assert wrong[chosen].mean() > 0.75
     assert wrong[chosen].sum() > 0.6 * wrong.sum()
 
@@ -124,12 +124,13 @@ def test_ties_in_the_ranking_go_by_posterior_and_then_by_row():
     assert tied.ranking.tolist() == [3, 0, 2, 1]
 
 
-def test_corrected_labels_are_a_copy_with_suspects_relabelled(judged):
+def test_corrected_labels_are_a_copy_with_likely_suspects_relabelled(judged):
     audit, wrong = judged
     before = audit.given.copy()
     corrected = audit.corrected()
     np.testing.assert_array_equal(audit.given, before)
-    np.testing.assert_array_equal(np.flatnonzero(corrected != before), np.sort(audit.suspects()))
+    likely = [row for row in audit.suspects() if audit.wrong[row] > 0.5]
+    np.testing.assert_array_equal(np.flatnonzero(corrected != before), np.sort(likely))
     assert np.mean(corrected != np.where(wrong, 1 - before, before)) < wrong.mean() / 2
     assert audit.corrected([0, 1])[2:].tolist() == before[2:].tolist()
     assert audit.corrected([0, 1])[:2].tolist() == audit.predicted[:2].tolist()
@@ -140,8 +141,7 @@ def test_no_rows_to_correct_leave_all_labels(judged):
 
 
 @pytest.mark.parametrize("kind", ["easy", "hard"])
-def test_clean_data_have_no_suspects(kind):
-    suspects = 0
+def test_clean_labels_are_not_called_wrong(kind):
     for seed in range(2):
         X, y = draw_easy_rows(500, seed)
         if kind == "hard":
@@ -149,17 +149,22 @@ def test_clean_data_have_no_suspects(kind):
             y = rng.integers(0, 2, 500)
             X = rng.normal(size=(500, 3)) + 0.7 * y[:, None]
         audit = audit_labels(X, y)
-        suspects += len(audit.suspects())
+        assert not audit.noise.found
+        assert not (audit.wrong > 0.5).any()
+        # Where rows are hard there is some chance of noise, and as many labels are listed as are wrong by it.
+        assert len(audit.suspects()) == round(audit.wrong.sum()) <= (0.05 * 500 if kind == "hard" else 0)
+        assert audit.to_frame()["is_label_issue"].sum() == len(audit.suspects())
+        with pytest.warns(UserWarning, match="no label is replaced: it is undecided"):
+            np.testing.assert_array_equal(audit.corrected([3, 7]), y)
+        np.testing.assert_array_equal(audit.corrected(), y)  # None of the suspects is likely wrong.
         if kind == "easy":
             assert audit.slices() == []
-        if not audit.noise.found:
-            assert audit.suspects(false_discovery_rate=1.0).size == 0
-            with pytest.raises(ValueError, match="false_discovery_rate must lie in"):
-                audit.suspects(false_discovery_rate=7)
-            assert audit.suspects(budget=3).size == 3
-            assert "would fit" in str(audit)
-            assert not audit.to_frame()["is_label_issue"].any()
-    assert suspects <= 0.01 * 1000
+        assert audit.suspects(false_discovery_rate=0.5).size == 0
+        assert audit.suspects(false_discovery_rate=1.0).size == 500
+        with pytest.raises(ValueError, match="false_discovery_rate must lie in"):
+            audit.suspects(false_discovery_rate=7)
+        assert audit.suspects(budget=3).size == 3
+        assert "would fit" in str(audit)
 
 
 def bound_wrong_slowly(audit, rows):
@@ -552,11 +557,15 @@ def test_the_noise_of_an_audit_can_be_printed_and_asked(shopped):
 
 def test_rows_to_correct_may_be_booleans_and_must_exist():
     X, y = draw_easy_rows(300)
-    audit = audit_labels(X, y)
+    audit = audit_labels(X, 1 - np.where(np.arange(300) % 5 == 0, y, 1 - y))
+    assert audit.noise.found
+    rows = audit.ranking[:2]
     mask = np.zeros(300, dtype=bool)
-    mask[[3, 7]] = True
-    np.testing.assert_array_equal(audit.corrected(mask), audit.corrected([3, 7]))
-    np.testing.assert_array_equal(audit.corrected(pd.Series(mask)), audit.corrected([3, 7]))
+    mask[rows] = True
+    expected = np.where(mask, audit.predicted, audit.given)
+    assert (expected != audit.given).sum() == 2
+    for chosen in (rows, mask, pd.Series(mask)):
+        np.testing.assert_array_equal(audit.corrected(chosen), expected)
     for rows in ([300], [-1]):
         with pytest.raises(ValueError, match="rows must be indices from 0 to 299"):
             audit.corrected(rows)

@@ -205,7 +205,9 @@ def test_all_that_is_shown_of_posteriors_of_others():
     assert shown.losses.size == shown.errors.size == shown.importances.size == 0
     assert (shown.sources, shown.disagreements) == ([], [])
     assert shown.n_rows_given.tolist() == [sum(audit.given == name) for name in audit.classes]
-    corrected = audit.corrected(suspects)
+    likely = [row for row in suspects if audit.wrong[row] > 0.5]
+    assert 0 < len(likely) < len(suspects)
+    corrected = audit.corrected(likely)
     assert shown.n_rows_corrected.tolist() == [sum(corrected == name) for name in audit.classes]
     assert [one.row for one in shown.explanations] == suspects.tolist()
     assert shown.peers["other"].agreement_with_given == calibration.bound_share(0.7, 80)

@@ -70,5 +70,5 @@ def write_html(audit: LabelAudit) -> str:
         verdict.describe(leaves_out=verdict.by_label),
         write_table(["label", "wrong", ""], labels) if verdict.knows_share else "",
         write_table(["row", "labelled", "looks like", "likely wrong"], listed),
-        write_curve(curve, expected) if len(suspects) > 1 and verdict.tells_how_many else "",
+        write_curve(curve, expected) if len(suspects) > 1 and verdict.knows_share else "",
     )

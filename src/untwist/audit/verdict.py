@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from untwist.audit.correcting import doubt_correction
+from untwist.audit.correcting import doubt_correction, find_likely_wrong
 from untwist.audit.judging import Interval, find_unseen_share, widen_interval
 from untwist.audit.reviewed import find_known_wrong, measure_known_wrong
 from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG
@@ -330,10 +330,10 @@ def _write_headline(audit: LabelAudit, tells: bool, noise: str, n_judged: int) -
     if not audit.noise.found:
         return f"{n_judged} labels: {noise}{as_source}"
     suspects = audit.suspects()
-    number = f"{'' if audit.reviewed is None else 'of those not reviewed '}{len(suspects)}"
-    doubted = f"{number} are suspects"
+    prefix = "" if audit.reviewed is None else "of those not reviewed "
+    doubted = f"{prefix}{len(suspects)} are suspects"
     if len(audit.classes) == 2:
-        doubted = f"{number} are more likely wrong than right"
+        doubted = f"{prefix}{len(find_likely_wrong(audit, suspects))} are more likely wrong than right"
     elif tells:
         doubted += f", about {audit.expect_wrong(suspects):,.0f} of them truly wrong"
     if not tells:

@@ -212,10 +212,7 @@ def _point_to_parts(findings: Findings) -> str:
 
 def _introduce(findings: Findings, n_held: int) -> str:
     n_suspects = len(findings.suspects)
-    by_doubt = "Rows whose label is more likely wrong than right"
-    if len(findings.audit.classes) > 2:
-        by_doubt = "Rows whose label is doubtful enough for a review to be worth it"
-    words = "The rows that were asked for" if findings.asked_for else by_doubt
+    words = "The rows that were asked for" if findings.asked_for else "The rows whose labels are most likely wrong"
     number = count_finds(findings.audit, findings.suspects)
     words += f", the most doubtful first. Of these {n_suspects:,} "
     if not findings.verdict.tells_how_many:
@@ -224,8 +221,8 @@ def _introduce(findings: Findings, n_held: int) -> str:
         words += f"about {number:,.0f} are expected to be wrong."
     else:
         words += (
-            f"up to {math.ceil(number):,} may be wrong: no noise was found that is the same everywhere, and uneven "
-            "noise looks like hard rows. Only a review can tell."
+            f"up to {math.ceil(number):,} may be wrong. Hard rows look the same as wrong labels here: only a review can "
+            "tell."
         )
     if n_suspects > n_held:
         words += f" This page holds the first {n_held:,} of {n_suspects:,}."
