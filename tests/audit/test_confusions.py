@@ -322,8 +322,11 @@ def test_words_tell_how_many_similar_rows_bear_the_predicted_label(tickets):
 
 
 def test_class_weights_change_neither_the_noise_nor_the_ranking_much():
-    X, given, truth = make_tickets(1500)
-    keep = (given != "account") | (np.arange(1500) % 4 == 0)
+    X, _, truth = make_tickets(1500)
+    rng = np.random.default_rng(1)
+    names, places = np.unique(truth, return_inverse=True)
+    given = np.where(rng.random(1500) < 0.2, names[(places + rng.integers(1, 4, 1500)) % 4], truth)
+    keep = (truth != "account") | (np.arange(1500) % 4 == 0)
     X, given, wrong = X[keep], given[keep], (given != truth)[keep]
     plain = audit_labels(X, given, QuickClassifier(alpha=1.0, max_depth=3, noise=None, random_state=0).fit(X, given))
     balanced = QuickClassifier(alpha=1.0, max_depth=3, noise=None, class_weight="balanced", random_state=0).fit(
@@ -334,6 +337,8 @@ def test_class_weights_change_neither_the_noise_nor_the_ranking_much():
     # Without the weights the posterior is about that of the labels.
     shares = np.array([np.mean(given == name) for name in weighted.classes])
     np.testing.assert_allclose(weighted.posterior.mean(axis=0), shares, atol=0.03)
+    assert weighted.noise.found
+    assert plain.noise.found
     assert abs(weighted.noise_rate[0] - plain.noise_rate[0]) < 0.05
     found, expected = (np.mean(wrong[audit.ranking[: wrong.sum()]]) for audit in (weighted, plain))
     assert found > expected - 0.05

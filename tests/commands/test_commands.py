@@ -412,10 +412,33 @@ def test_an_audit_lists_corrects_and_leaves_the_input_alone(folder, capsys):
     assert listed["reasons"].str.len().min() > 5
     corrected = pd.read_csv("c.csv")
     changed = np.flatnonzero(corrected["churn"].to_numpy() != frame["churn"].to_numpy())
-    assert changed.tolist() == sorted(suspects.tolist())
+    likely = suspects[audit.wrong[suspects] > 0.5]
+    assert 0 < len(likely) < len(suspects)
+    assert changed.tolist() == sorted(likely.tolist())
     before, after = ((folder / name).read_text().splitlines() for name in ("people.csv", "c.csv"))
-    assert [i for i in range(401) if before[i] != after[i]] == sorted((suspects + 1).tolist())
+    assert [i for i in range(401) if before[i] != after[i]] == sorted((likely + 1).tolist())
     assert "<html" in (folder / "report.html").read_text()
+
+
+def test_labels_of_which_it_is_undecided_are_replaced_by_force_alone(folder, capsys, monkeypatch):
+    asked = []
+
+    def settle(audit, rows):
+        asked.append(rows)
+        return rows[2:]
+
+    monkeypatch.setattr("untwist.commands.audit.find_settled", settle)
+    audit = ["audit", "people.csv", "--label", "churn", "--corrected", "c.csv"]
+    frame, _ = make_people()
+    for options, n_left in (([], 2), (["--force"], 0)):
+        status, _, told = untwist(capsys, *audit, *options)
+        assert status == 0
+        changed = np.flatnonzero(pd.read_csv("c.csv")["churn"].to_numpy() != frame["churn"].to_numpy())
+        assert changed.tolist() == sorted(asked[0][n_left:].tolist())
+        left = "2 are left, as it is undecided whether labels are wrong or rows are hard: --force replaces them, too"
+        assert (left in told) == (n_left > 0)
+        Path("c.csv").unlink()
+    assert len(asked) == 1
 
 
 def test_a_budget_asks_for_so_many(folder, capsys):

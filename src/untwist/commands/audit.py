@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.audit import DataIssue, LabelAudit, Slice, audit_labels
-from untwist.audit.correcting import find_likely_wrong, find_order
+from untwist.audit.correcting import UNDECIDED, find_likely_wrong, find_order, find_settled
 from untwist.audit.explaining import explain_rows
 from untwist.audit.hidden_sources import allow_for
 from untwist.audit.posteriors import read_posteriors
@@ -213,7 +213,9 @@ class JudgedFile:
                 f"{path} is not written: {why_not}. Review the suspects (untwist review), and apply "
                 "what was decided; --force replaces labels that nobody has looked at"
             )
-        corrected = audit.corrected(find_likely_wrong(audit, self.suspects), force=True)
+        likely = find_likely_wrong(audit, self.suspects)
+        settled = likely if force else find_settled(audit, likely)
+        corrected = audit.corrected(settled, force=True)
         changed = np.flatnonzero(corrected != self.table.y)
         spellings = self.sheet.frame[label].dropna().value_counts().index.tolist()  # A spreadsheet has 1.0 for 1.
         labels = match_labels(corrected[changed].tolist(), spellings)
@@ -222,7 +224,9 @@ class JudgedFile:
         write_whole(path, compress(content))
         undo = keep_undo(self.sheet, label, self.table.rows[changed], path)
         takes_back = "" if undo is None else f"; {undo} takes them back: untwist apply --undo"
-        print_status(f"{len(changed)} labels replaced in {path}{takes_back}")
+        kept = len(likely) - len(settled)
+        left = f"; {kept} are left, as {UNDECIDED}: --force replaces them, too" if kept else ""
+        print_status(f"{len(changed)} labels replaced in {path}{takes_back}{left}")
 
     def write_report(self, path: Path, label: str, *, with_peers: bool, with_all: bool) -> None:
         """Write the report; `with_all` lists all suspects, and not only those that are likelier wrong than right."""
