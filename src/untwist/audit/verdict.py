@@ -333,7 +333,7 @@ def _write_headline(audit: LabelAudit, tells: bool, noise: str, n_judged: int) -
     prefix = "" if audit.reviewed is None else "of those not reviewed "
     doubted = f"{prefix}{len(suspects)} are suspects"
     if len(audit.classes) == 2:
-        doubted = f"{prefix}{len(find_likely_wrong(audit, suspects))} are more likely wrong than right"
+        doubted = f"{prefix}{len(find_likely_wrong(audit, audit.ranking))} are more likely wrong than right"
     elif tells:
         doubted += f", about {audit.expect_wrong(suspects):,.0f} of them truly wrong"
     if not tells:

@@ -63,8 +63,8 @@ class SeveralClassesNoise(NoiseModel):
     class_intervals : ndarray of shape (n_classes, 2)
         Their intervals.
     decided_pairs : ndarray of bool of shape (n_classes, n_classes)
-        Which true class, a row each, features tell apart from which other one once noise is undone. Of other pairs it is
-        undecided whether labels are wrong or rows are hard.
+        Which true class, a row each, features tell apart from which other one once noise is undone. Of other pairs it
+        is undecided whether labels are wrong or rows are hard.
 
     Where no noise was found, the intervals begin at 0 and end where the labels of the surest rows exclude more.
 

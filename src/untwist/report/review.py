@@ -221,8 +221,8 @@ def _introduce(findings: Findings, n_held: int) -> str:
         words += f"about {number:,.0f} are expected to be wrong."
     else:
         words += (
-            f"up to {math.ceil(number):,} may be wrong. Hard rows look the same as wrong labels here: only a review can "
-            "tell."
+            f"up to {math.ceil(number):,} may be wrong. Hard rows look the same as wrong labels here: only a review "
+            "can tell."
         )
     if n_suspects > n_held:
         words += f" This page holds the first {n_held:,} of {n_suspects:,}."
