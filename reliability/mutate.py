@@ -53,15 +53,18 @@ EQUIVALENT = Path(__file__).parent / "equivalent_mutants.json"
 RESULTS = ROOT / "results" / "mutants"
 MUTATED = (  # These modules get faults, as patterns within src/untwist.
     "arguments.py",
-    "twisters.py",
+    "twisters/*.py",
     "theory/*.py",
     "noise/*.py",
     "boosting/algorithm.py",
     "boosting/runs.py",
     "data/folds.py",
     "data/labels.py",
+    "column_rules.py",
     "training_data.py",
+    "near_duplicates.py",
     "fitting.py",
+    "learning_noise.py",
     "automatic/*.py",
     "audit/*.py",
     "files/*.py",
@@ -73,10 +76,13 @@ FURTHER_TESTS = {  # Tests outside of its own folder that look at a module close
     "boosting": ("theory/test_certificate.py", "classifier/*.py"),
     "data.folds": ("automatic/*.py",),
     "files": ("classifier/test_fitted_model.py",),
+    "column_rules": ("boosting/test_column_rules.py", "boosting/test_monotone_columns.py"),
     "fitting": ("classifier/*.py",),
+    "learning_noise": ("automatic/*.py", "any_model/*.py"),
+    "near_duplicates": ("data/test_twins.py",),
     "theory": ("boosting/test_boosting.py",),
     "training_data": ("classifier/*.py", "data/test_batches.py"),
-    "twisters": ("theory/test_theory_invariants.py",),
+    "twisters": ("test_twisters.py", "theory/test_theory_invariants.py"),
 }
 NOT_IN_FORKS = (TESTS / "classifier/test_concurrency.py",)  # A fork inside of a fork fails without any fault.
 TARGET = 0.9  # This share of a module's faults should be caught.

@@ -185,7 +185,7 @@ def try_blocks(path: Path, label: str) -> Any:
         sheet = blocks.SheetInBlocks(path)
         for frame, _ in sheet.frames():
             assert list(frame.columns) == sheet.names, "names of a block"
-        return blocks.prepare_in_blocks(sheet, label or sheet.names[-1], keep=sheet.names[:-1])
+        return columns.prepare(sheet, columns.Roles(label or sheet.names[-1], keep=sheet.names[:-1]))
     except (ValueError, ImportError) as error:
         assert str(error), "no words"
         return None
@@ -208,7 +208,7 @@ def compare_predictions(path: Path, sheet: Any, model: Any) -> None:
     in_blocks = blocks.SheetInBlocks(path)
     ways = []
     for one in (sheet, in_blocks):
-        new = new_rows.NewRows(model, one.head, one.column, cells.Hints(takes_infinite=True), one.name_row)
+        new = new_rows.NewRows(model, one, cells.Hints(takes_infinite=True))
         ways.append(np.concatenate([model.predict_proba(new.conform(frame)) for frame, _ in one.frames()]))
     assert np.array_equal(*ways), "predictions of blocks"
 
@@ -227,7 +227,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         try:
             sheet = sheets.read(path, separator, encoding)
             label = sheet.frame.columns[-1]
-            ready = columns.prepare(sheet.frame, label, keep=list(sheet.frame.columns[:-1]))
+            ready = columns.prepare(sheet, columns.Roles(label, keep=sheet.names[:-1]))
             lines = sheet.lines
         except (ValueError, ImportError) as error:
             assert str(error), "no words"
@@ -238,7 +238,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         again = path.with_name(f"again{ending}")
         try:
             again.write_bytes(
-                kinds.COMPRESS.get(path.suffix, bytes)(sheet.replace_labels(label, first, ready.y[:1].tolist()))
+                kinds.COMPRESS.get(path.suffix, bytes)(sheet.replace_labels(label, first, ready.y[:1].tolist())[0])
             )
             other = sheets.read(again, sheet.separator, sheet.encoding).frame
         except ValueError as error:
@@ -255,7 +255,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         if ending == ".parquet":
             compare_numbers(path, sheet, ready, model)
         columns.remember_readings(model, ready.readings, ready.kinds)
-        X, _ = new_rows.conform(sheet.frame, model, cells.Hints(takes_infinite=True))
+        X = new_rows.NewRows(model, sheet, cells.Hints(takes_infinite=True)).conform(sheet.frame)
         proba = model.predict_proba(X)
         assert np.isfinite(proba).all(), "probabilities that are none"
         if ending == ".parquet":

@@ -84,7 +84,7 @@ def test_weights_of_1_are_not_told():
     labels, folds = np.arange(12) % 2, np.eye(2)[:, np.arange(12) // 6]
     predict_out_of_fold(Unweighted(), np.arange(12.0)[:, None], labels, np.arange(2), folds, np.ones(12))
     assert [told for _, _, told in FITS] == [None, None]
-    with pytest.raises(ValueError, match="sample_weight must be None with a model that takes none"):
+    with pytest.raises(ValueError, match="sample_weight must be None with a classifier that takes none"):
         predict_out_of_fold(Unweighted(), np.zeros((12, 1)), labels, np.arange(2), 2 * folds, np.full(12, 2.0))
 
 
@@ -157,7 +157,7 @@ def test_models_of_another_kind_are_refused():
     for model, message in (
         (Share, r"got a class: give Share\(\)"),
         ("forest", "with fit, got 'forest'"),
-        (FunctionTransformer(), "model must have predict_proba"),
+        (FunctionTransformer(), "estimator must have predict_proba"),
         (Wide(), r"each of the 2 classes that it was fitted to, got shape \(6, 3\)"),
         (Flat(), r"each of the 2 classes that it was fitted to, got shape \(6,\)"),
     ):
@@ -239,6 +239,16 @@ def test_weights_that_an_estimator_refuses_leave_it_with_the_labels():
     assert not takes_sample_weight(make_pipeline(LogisticRegression(), KNeighborsClassifier()))
 
 
+def test_where_nothing_is_to_be_fitted_anew_clones_stay_as_they_are():
+    X, labels, folds = draw()
+    told = X, labels, CLASSES, folds, np.ones(90)
+    deaf = cross_fit_clones(KNeighborsClassifier(), *told)
+    with pytest.warns(UserWarning, match="all count alike, whatever they are worth"):
+        assert deaf.refit(labels, np.full(90, 0.5)) is deaf
+    frozen = cross_fit_clones(FrozenEstimator(GaussianNB().fit(X, CLASSES[labels])), *told)
+    assert frozen.refit(1 - labels, np.full(90, 0.5)) is frozen
+
+
 def test_folds_that_leave_out_rows_are_joined_by_a_clone_of_all():
     X, labels, _ = draw()
     held_out = np.array([np.arange(90) // 30 == 1, np.arange(90) // 30 == 2])
@@ -256,10 +266,50 @@ def test_folds_that_leave_out_rows_are_joined_by_a_clone_of_all():
 def test_a_frozen_classifier_judges_every_row_by_the_names_of_its_classes():
     X, labels, folds = draw()
     trained = LogisticRegression().fit(X, CLASSES[labels])
-    told = X, labels, np.array(["maybe", "no", "yes"]), folds, np.ones(90)
-    found = cross_fit_clones(FrozenEstimator(trained), X, labels + 1, *told[2:])
-    expected = np.column_stack([np.zeros(90), trained.predict_proba(X)])
-    np.testing.assert_allclose(found.out_of_fold.posterior, expected)
-    np.testing.assert_allclose(found.posterior(X), expected)
-    with pytest.raises(ValueError, match=r"speak of classes that y has, .*, got 'no'"):
-        cross_fit_clones(FrozenEstimator(trained), X, labels, np.array(["false", "yes"]), folds, np.ones(90))
+    found = cross_fit_clones(FrozenEstimator(trained), X, labels, CLASSES, folds, np.ones(90))
+    np.testing.assert_allclose(found.out_of_fold.posterior, trained.predict_proba(X))
+    np.testing.assert_allclose(found.posterior(X), trained.predict_proba(X))
+    for classes in (["false", "yes"], ["maybe", "no", "yes"], ["no"]):
+        with pytest.raises(ValueError, match=r"fitted to the classes of y, \[.*\], got one of \['no', 'yes'\]"):
+            cross_fit_clones(FrozenEstimator(trained), X, 0 * labels, np.array(classes), folds, np.ones(90))
+    with pytest.raises(ValueError, match="a frozen classifier must be fitted"):
+        cross_fit_clones(FrozenEstimator(GaussianNB()), X, labels, CLASSES, folds, np.ones(90))
+
+
+class Careless(BaseEstimator):
+    """A classifier that says what it is told in one row, and .5 everywhere else."""
+
+    def __init__(self, row=0, said=(0.5, 0.5)):
+        self.row, self.said = row, said
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        found = np.full((len(X), 2), 0.5)
+        found[X[:, 0] == self.row] = self.said
+        return found
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ((-0.2, 1.2), "be from 0 to 1, got -0.2 in row 7"),
+        ((0.5, 1.5), "be from 0 to 1, got 1.5 in row 7"),
+        ((np.nan, 0.5), "be from 0 to 1, got nan in row 7"),
+        ((0.3, 0.3), "sum to 1 in each row, got 0.6 in row 7"),
+        ((0.0, 0.0), "sum to 1 in each row, got 0 in row 7"),
+        ((0.499, 0.499), None),
+    ],
+)
+def test_what_is_no_probability_is_named_with_its_row(said, words):
+    X = np.column_stack([np.arange(12.0), np.zeros(12)])
+    told = Careless(7, said), X, np.arange(12) % 2, CLASSES, np.eye(3)[:, np.arange(12) % 3], np.ones(12)
+    if words is None:  # That much is rounding.
+        assert cross_fit_clones(*told).out_of_fold.posterior[7].tolist() == list(said)
+        return
+    with pytest.raises(ValueError, match=f"predict_proba of Careless must {words}"):
+        cross_fit_clones(*told)
+    with pytest.raises(ValueError, match="in row 1"):
+        crossing.FittedClone(told[0].fit(X, told[2]), np.arange(2), 2).posterior(X[6:])

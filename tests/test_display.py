@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from untwist import PILBoostClassifier, UntwistClassifier, display
 from untwist.audit import audit_labels
+from untwist.display import write_percent, write_range, write_share
 from untwist.noise.several_classes import SeveralClassesNoise
 
 HOSTILE = "<script>alert('1')</script>"
@@ -75,18 +76,22 @@ def test_short_forms_are_short(name, request):
 
 
 def test_the_short_form_of_an_audit_has_its_numbers(shop, three):
+    verdict = shop.verdict
     assert repr(shop) == (
-        f"LabelAudit({len(shop.given)} labels of 2 classes: {shop.noise_rate[0]:.1%} "
-        f"({shop.noise_rate[1]:.1%} to {shop.noise_rate[2]:.1%}) wrong, {len(shop.suspects())} suspects)"
+        f"LabelAudit({len(shop.given):,} labels of 2 classes: {write_share(verdict.share.value)} wrong "
+        f"({write_range(verdict.share.low, verdict.share.high)}), if errors do not depend on features and the labels "
+        f"are judgements, not outcomes of chance; {verdict.suspects})"
     )
+    assert verdict.suspects.startswith(f"{len(shop.suspects())} suspects, about ")
     assert f"{len(three.suspects())} suspects" in repr(three)
 
 
 def test_without_noise_the_short_form_says_what_is_not_excluded(shop):
     quiet = replace(shop, noise=replace(shop.noise, found=False))
-    assert repr(quiet).endswith(f"no noise found, up to {quiet.verdict.highest_share:.1%} wrong not excluded)")
+    bound = write_share(quiet.verdict.upper_bound.high)
+    assert repr(quiet).endswith(f"undecided, at most {bound} wrong if errors do not depend on features)")
     shown = Reader(quiet._repr_html_())
-    assert "suspects(budget=...)" in shown.text
+    assert "suspects(budget=50)" in shown.text
     assert "svg" not in shown.tags  # Nothing is suspected, so that there is nothing to draw.
 
 
@@ -107,17 +112,17 @@ def test_fragments_stand_by_themselves_and_markup_in_data_stays_text(name, reque
 def test_the_fragment_of_an_audit_has_rates_and_suspects(shop):
     text = Reader(shop._repr_html_()).text
     for label, (rate, low, high) in shop.rate_by_label.items():
-        assert f"{label}{rate:.1%} ({low:.1%} to {high:.1%})" in text
+        assert f"{label}{write_percent(rate, low, high)}" in text
     assert all(str(row) in text for row in shop.suspects()[:5].tolist())
     reviewed = shop.ranking[: 2 * len(shop.suspects())]
-    assert f"about {shop.expect_wrong(reviewed):,.0f} in {len(reviewed):,}" in text
-    assert "of those that say" not in text  # The table says the same.
+    assert f"first {len(reviewed):,} rows reviewed: about {shop.expect_wrong(reviewed):,.0f} (" in text
+    assert "of labels that say leaves" not in text  # The table says the same.
 
 
 def test_the_fragment_of_several_classes_has_the_matrix():
     matrix = np.array([[0.8, 0.2, 0.0], [0.0, 1.0, 0.0], [0.1, 0.1, 0.8]])
     shown = SeveralClassesNoise.from_matrix(matrix)._repr_html_()
-    cells = re.findall(r"rgba\(217,130,43,([.\d]+)\)\">([.\d]+)%", shown)
+    cells = re.findall(r"rgba\(217,130,43,([.\d]+)\)\">([.\d]+) %", shown)
     assert [float(share) / 100 for _, share in cells] == pytest.approx(matrix.ravel())
     # The largest entry off the diagonal has the strongest colour, and the diagonal has none.
     assert [float(shade) for shade, _ in cells] == pytest.approx([0, 0.6, 0, 0, 0, 0, 0.3, 0.3, 0])

@@ -7,19 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from helpers.quick import QuickClassifier, make_classifier, resolve
-from untwist import fitting
+from untwist import PILBoostClassifier, fitting
 from untwist.boosting.runs import Ending, advance
 from untwist.data.batches import Encoded
 from untwist.data.workers import Workers
-from untwist.fit_arguments import ValidationTable
+from untwist.fit_arguments import InitScores, ValidationTable
 from untwist.fitting import boost_given_settings, decide_alpha, replay_rounds
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
-from untwist.noise.paper import MenonEstimate
+from untwist.noise.paper import MenonEstimate, menon
 from untwist.progress import ProgressLine, use_display
-from untwist.training_data import TrainingData
+from untwist.settings import resolve_paper
+from untwist.training_data import TrainingData, Validation
 
 
 class Rounds:
@@ -59,7 +61,7 @@ def test_rounds_that_are_left_are_those_after_the_last_fit():
     previous = SimpleNamespace(link=link, init="prior", n_rounds=5)
     assert fitting._count_rounds_left(data, link, None) == 7
     assert fitting._count_rounds_left(data, link, previous) == 2
-    previous.n_rounds, previous.init = 7, None  # It was chosen by folds, and where its rounds began is not told.
+    previous.n_rounds = 7
     assert fitting._count_rounds_left(data, link, previous) == 0
     for changes, message in [
         ({"n_rounds": 8}, "n_estimators must be at least the 8 rounds of the last fit, got 7"),
@@ -82,24 +84,35 @@ def test_rounds_that_are_left_are_those_after_the_last_fit():
     ],
 )
 def test_only_rows_that_were_held_out_before_are_known_to_be_unseen(given, rows, shares, expected):
-    data = SimpleNamespace(validation_share=np.array([0.0, 0.5, 0.0, 1.0]), validation_was_given=given)
+    data = SimpleNamespace(validation=Validation(None, given, np.array([0.0, 0.5, 0.0, 1.0])))
     previous = SimpleNamespace(validation_rows=np.array(rows, int), validation_shares=np.array(shares))
     assert fitting._may_have_seen_validation(data, previous) is expected
 
 
-def test_what_folds_set_aside_tells_nothing_of_later_rounds():
-    ensembles = (SimpleNamespace(forget_validation=lambda: "forgotten"),)
-    assert fitting._list_earlier(None) is None
-    assert fitting._list_earlier(SimpleNamespace(choice=None, ensembles=ensembles)) == list(ensembles)
-    assert fitting._list_earlier(SimpleNamespace(choice=object(), ensembles=ensembles)) == ["forgotten"]
+def test_alpha_is_that_of_the_settings():
+    data = SimpleNamespace(settings=SimpleNamespace(alphas=(2.0,)))
+    assert decide_alpha(data) == (2.0, None)
 
 
-def test_alpha_is_that_of_the_settings_or_of_the_estimate():
-    estimate = SimpleNamespace(alpha=1.5)
-    data = SimpleNamespace(settings=SimpleNamespace(alphas=(1.0, 2.0)), estimate_menon=lambda: estimate)
-    assert (decide_alpha(data).alphas, decide_alpha(data).estimate) == ((1.0, 2.0), None)
-    data.settings.alphas = None
-    assert (decide_alpha(data).alphas, decide_alpha(data).estimate) == ((1.5,), estimate)
+def test_menon_sees_the_rows_with_a_weight_whether_sparse_or_not(table):
+    X, y, weight = table
+    weight = np.where(np.arange(80) % 5 == 0, 0.0, weight)
+    rows = weight > 0
+    data = collect((X, y, weight), alpha="menon")
+    expected = menon(X[rows], y[rows], sample_weight=weight[rows], random_state=data.growth.seed)
+    assert decide_alpha(data) == (expected.alpha, expected)
+    assert decide_alpha(collect((sparse.csr_array(X), y, weight), alpha="menon")) == decide_alpha(data)
+
+
+def test_given_scores_turn_with_a_negative_alpha(table):
+    X, y, _ = table
+    scores = np.linspace(-1.0, 1.0, 80)
+    for alpha, sign in [(2.0, 1.0), (-2.0, -1.0)]:
+        settings = resolve_paper(PILBoostClassifier(alpha=alpha).get_params(deep=False))
+        data = TrainingData.collect(settings, X, y, init_scores=InitScores(scores))
+        link = settings.make_link(alpha)
+        np.testing.assert_array_equal(fitting._find_given_scores(data, link, 0), sign * scores)
+        assert fitting._find_given_scores(replace(data, init_scores=None), link, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -114,7 +127,7 @@ def test_alpha_is_that_of_the_settings_or_of_the_estimate():
 )
 def test_a_team_is_for_several_threads_of_one_machine_and_few_rows(n_jobs, size, n_rows, expected):
     engine = SimpleNamespace(make_team=lambda n_threads: f"team of {n_threads}")
-    settings = SimpleNamespace(n_jobs=n_jobs, engine=engine)
+    settings = SimpleNamespace(engine_options=SimpleNamespace(n_jobs=n_jobs), engine=engine)
     data = SimpleNamespace(settings=settings, workers=SimpleNamespace(size=size), n_rows=n_rows)
     assert fitting.make_team(data) == expected
 
@@ -195,8 +208,8 @@ def test_early_stopping_keeps_the_round_of_the_lowest_loss(table):
 def test_rows_held_out_are_told_with_their_shares(table):
     data = collect(table, early_stopping=True)
     model = boost_given_settings(data).model
-    np.testing.assert_array_equal(model.validation_rows, np.flatnonzero(data.validation_share))
-    np.testing.assert_array_equal(model.validation_shares, data.validation_share[model.validation_rows])
+    np.testing.assert_array_equal(model.validation_rows, np.flatnonzero(data.validation.share))
+    np.testing.assert_array_equal(model.validation_shares, data.validation.share[model.validation_rows])
 
 
 def test_what_is_measured_after_each_round_is_what_was_asked_for(table):
@@ -205,13 +218,14 @@ def test_what_is_measured_after_each_round_is_what_was_asked_for(table):
     def list_measured(validation=None, size=1, **settings):
         data = replace(collect(table, validation, **settings), workers=SimpleNamespace(size=size))
         posterior = boost_given_settings(collect(table)).model.posterior
-        measurer = fitting._make_measurer(data, lambda: posterior, data.settings.make_link(2.0))
-        return None if measurer is None else list(measurer.rows)
+        measurer = fitting._make_measurer(data, lambda: posterior)
+        return None if measurer is None else measurer.rows.positions.tolist()
 
     assert list_measured() is list_measured(validation) is list_measured(size=2) is None
     assert list_measured(eval_metric="accuracy") is list_measured(eval_metric="accuracy", size=2) is None
-    assert list_measured(validation, eval_metric="accuracy") == ["validation"]
-    assert list_measured(eval_metric="accuracy", early_stopping=True) == ["validation"]
+    assert list_measured(validation, eval_metric="accuracy") == list(range(80, 100))
+    held_out = collect(table, early_stopping=True).validation.share
+    assert list_measured(eval_metric="accuracy", early_stopping=True) == np.flatnonzero(held_out).tolist()
     with pytest.raises(ValueError, match="eval_metric is for one machine"):
         list_measured(validation, eval_metric="accuracy", size=2)
 
@@ -283,11 +297,10 @@ def test_a_fit_that_goes_on_measures_the_rounds_before_it(table):
     first = boost_given_settings(collect(table, validation, n_estimators=2)).model
     settings = {"eval_metric": "accuracy"}
     both, whole = (boost_given_settings(collect(table, validation, **settings), one).model for one in (first, None))
-    assert both.curves.keys() == whole.curves.keys() == {"validation"}
-    for name, curves in whole.curves.items():
-        for measured, values in curves.items():
-            assert len(values) == 6
-            np.testing.assert_allclose(both.curves[name][measured], values, rtol=1e-9)
+    assert both.curves.keys() == whole.curves.keys() == {"accuracy"}
+    for name, values in whole.curves.items():
+        assert len(values) == 6
+        np.testing.assert_allclose(both.curves[name], values, rtol=1e-9)
 
 
 def test_no_round_follows_those_after_which_a_metric_makes_no_progress(table, asked, monkeypatch):
@@ -317,6 +330,9 @@ def test_ctrl_c_before_every_class_has_a_round_leaves_nothing(table, monkeypatch
     assert [len(one) for one in fit.model.ensembles] == [1, 1, 1]
 
 
+LINK = ClippedLink(AlphaLoss(2.0))
+
+
 class NotingEngine:
     """Makes boosters that are nothing but their tasks."""
 
@@ -341,20 +357,20 @@ class Earlier:
 def start_runs(earlier=None, starts=(0.0,), given=None):
     """Return the runs of four rows by classes that begin at these scores; `given` are those that `fit` was told."""
     data = SimpleNamespace(
-        settings=SimpleNamespace(n_jobs=3, engine=NotingEngine()),
+        settings=SimpleNamespace(engine_options=SimpleNamespace(n_jobs=3), engine=NotingEngine()),
         rows=SimpleNamespace(X=np.zeros((4, 1)), labels=np.zeros(4, np.uint32)),
         weight="weight",
-        find_starts=lambda link, weight: list(starts) if (link, weight) == ("link", "weight") else None,
+        find_starts=lambda link, weight: list(starts) if (link, weight) == (LINK, "weight") else None,
         make_task=lambda link, step, index: Task(link=link, step=step, index=index),
-        find_given_scores=lambda link, index: None if given is None else np.full(4, given) + index,
+        init_scores=None if given is None else given + np.arange(2.0) + np.zeros((4, 1)),
         dataset_of=lambda fold: f"rows of fold {fold}",
     )
-    return fitting._start_runs(data, "link", 0.25, earlier)
+    return fitting._start_runs(data, LINK, 0.25, earlier)
 
 
 @dataclass(frozen=True)
 class Task:
-    link: str
+    link: Any
     step: float
     index: int
     start: Any = None
@@ -391,15 +407,15 @@ def test_scores_that_were_given_are_added_to_those_before():
 class Noted:
     """A measurer that notes what it is to measure."""
 
-    def __init__(self, **positions):
-        self.rows = {name: SimpleNamespace(positions=np.array(rows)) for name, rows in positions.items()}
-        self.not_measured, self.measured = {}, []
+    def __init__(self, *positions):
+        self.rows = SimpleNamespace(positions=np.array(positions))
+        self.not_measured, self.measured = 0, []
 
-    def measure_rows(self, name, columns):
-        self.measured.append((name, [column.tolist() for column in columns]))
+    def measure_rows(self, columns):
+        self.measured.append([column.tolist() for column in columns])
 
 
-def measure_earlier(*, given=(None, None), choice=None, was_given=False, in_blocks=False):
+def measure_earlier(*, given=None, was_given=False, in_blocks=False):
     """Have two rounds of two boosters measured on five rows."""
     table = np.arange(5.0)[:, None]
     X = object.__new__(Encoded) if in_blocks else table
@@ -412,47 +428,36 @@ def measure_earlier(*, given=(None, None), choice=None, was_given=False, in_bloc
 
     data = SimpleNamespace(
         rows=SimpleNamespace(X=X),
-        find_given_scores=lambda link, index: given[index],
-        validation_was_given=was_given,
-        validation_share=np.array([0.0, 0.0, 0.0, 0.0, 1.0]),
+        init_scores=given,
+        validation=Validation(None, was_given, np.array([0.0, 0.0, 0.0, 0.0, 1.0])),
     )
     previous = SimpleNamespace(
-        choice=choice,
         n_rounds=2,
         ensembles="ab",
         staged_scores=stage,
         validation_rows=np.array([], int),
         validation_shares=np.array([]),
     )
-    measurer = Noted(training=[0, 2, 3], validation=[1, 4])
-    fitting._measure_earlier_rounds(measurer, data, "link", previous)
+    measurer = Noted(1, 4)
+    fitting._measure_earlier_rounds(measurer, data, ClippedLink(AlphaLoss(2.0)), previous)
     return measurer
 
 
 @pytest.mark.parametrize("in_blocks", [False, True])
-def test_rounds_before_are_measured_on_the_rows_of_each_name(in_blocks):
+def test_rounds_before_are_measured_on_validation_rows(in_blocks):
     measurer = measure_earlier(was_given=True, in_blocks=in_blocks)
-    assert measurer.measured == [
-        ("training", [[0.0, 2.0, 3.0], [0.0, -2.0, -3.0]]),
-        ("training", [[0.0, 20.0, 30.0], [0.0, -20.0, -30.0]]),
-        ("validation", [[1.0, 4.0], [-1.0, -4.0]]),
-        ("validation", [[10.0, 40.0], [-10.0, -40.0]]),
-    ]
-    assert measurer.not_measured == {}
+    assert measurer.measured == [[[1.0, 4.0], [-1.0, -4.0]], [[10.0, 40.0], [-10.0, -40.0]]]
+    assert measurer.not_measured == 0
 
 
 def test_rounds_before_are_measured_from_the_scores_that_were_given():
-    measurer = measure_earlier(was_given=True, given=(np.arange(100.0, 105.0), None))
-    assert measurer.measured[0] == ("training", [[100.0, 104.0, 106.0], [0.0, -2.0, -3.0]])
-    assert measurer.measured[2] == ("validation", [[102.0, 108.0], [-1.0, -4.0]])
+    given = np.column_stack([np.arange(100.0, 105.0), np.zeros(5)])
+    assert measure_earlier(was_given=True, given=given).measured[0] == [[102.0, 108.0], [-1.0, -4.0]]
 
 
 def test_rounds_before_that_nobody_can_judge_are_not_measured():
     seen = measure_earlier()  # They may have trained on what is held out now.
-    assert {name for name, _ in seen.measured} == {"training"}
-    assert seen.not_measured == {"validation": 2}
-    of_folds = measure_earlier(was_given=True, choice="a choice")
-    assert (of_folds.measured, of_folds.not_measured) == ([], {"training": 2, "validation": 2})
+    assert (seen.measured, seen.not_measured) == ([], 2)
 
 
 # ---- rounds again ----
@@ -506,7 +511,6 @@ def test_rounds_are_replayed_for_what_a_certificate_is_for(table):
     draws = collect(table, subsample=0.5).settings
     for changes, message in [
         ({"model": replace(model, classes=np.arange(3))}, "a certificate is for two classes"),
-        ({"model": replace(model, choice=object())}, "for the paper's steps"),
         ({"settings": replace(settings, by_edge=False)}, "for the paper's steps"),
         ({"settings": replace(settings, link_name="logit")}, "margin losses that are convex"),
         ({"settings": draws}, "rounds that see all rows: subsample=1"),

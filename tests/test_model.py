@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from helpers.quick import QuickClassifier, make_classifier
 from helpers.sourced_rows import draw_sourced_rows
 from untwist import PILBoostClassifier, UntwistClassifier
-from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG
+from untwist.data.near_duplicates import NOTHING_KNOWN, SOME_WRONG
 from untwist.files import dumps, loads
 from untwist.links import CanonicalLink, ClippedLink
 from untwist.losses import AlphaLoss

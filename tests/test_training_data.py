@@ -13,7 +13,6 @@ from helpers.sourced_rows import draw_sourced_rows
 from untwist import Growth, PILBoostClassifier, UntwistClassifier, training_data, training_table
 from untwist.data.workers import Workers, solo
 from untwist.fit_arguments import InitScores, SourceColumns, ValidationTable
-from untwist.noise.paper import menon
 from untwist.settings import N_FOLDS
 from untwist.training_data import TrainingData
 
@@ -49,8 +48,8 @@ def test_an_automatic_fit_gets_folds_that_set_every_row_aside_once(table):
     data = collect(table)
     assert data.folds.shape == (N_FOLDS, 120)
     assert np.array_equal(data.folds.sum(axis=0), table[2])
-    assert data.validation_weight is None
-    assert not data.validation_share.any()
+    assert data.validation.weight is None
+    assert not data.validation.share.any()
 
 
 def test_validation_rows_take_the_place_of_folds_and_come_last(table):
@@ -58,26 +57,25 @@ def test_validation_rows_take_the_place_of_folds_and_come_last(table):
     given = {"n_estimators": 5, "max_depth": 2}
     data = collect(table, 2.0, validation=ValidationTable(X[:20], y[:20], weight[:20]), **given)
     assert data.folds is None
-    assert data.validation_was_given
+    assert data.validation.was_given
     assert np.array_equal(data.rows.X[120:], X[:20])
-    assert np.array_equal(data.validation_weight, np.concatenate([np.zeros(120), weight[:20]]))
+    assert np.array_equal(data.validation.weight, np.concatenate([np.zeros(120), weight[:20]]))
     assert np.array_equal(data.weight, np.concatenate([weight, np.zeros(20)]))
     assert data.n_rows == 120
 
 
 def test_early_stopping_holds_a_share_of_the_rows_out(table):
     data = collect(table, 2.0, n_estimators=5, max_depth=2, early_stopping=True)
-    assert np.array_equal(data.weight + data.validation_weight, table[2])
-    held_out = data.validation_weight.sum() / table[2].sum()
+    assert np.array_equal(data.weight + data.validation.weight, table[2])
+    held_out = data.validation.weight.sum() / table[2].sum()
     assert 0.05 < held_out < 0.15
-    assert np.array_equal(data.validation_share > 0, data.validation_weight > 0)
+    assert np.array_equal(data.validation.share > 0, data.validation.weight > 0)
 
 
 def test_effective_rows_are_the_number_of_rows_or_their_weight_whichever_is_larger(table):
     X, y, weight = table
     assert collect(table, 2.0, n_estimators=5, max_depth=2).n_effective_rows == weight.sum()
     assert collect((X, y, weight / 100.0), 2.0, n_estimators=5, max_depth=2).n_effective_rows == 120
-    assert collect(table, weighted=False).posterior_floor == 1.0 / 122.0
 
 
 def test_class_weights_multiply_the_weights_of_rows(table):
@@ -268,16 +266,14 @@ def test_scores_to_begin_at_that_cannot_be_meant_are_refused(given, message):
         read_scores(**given)
 
 
-def test_given_scores_turn_with_a_negative_alpha_and_take_the_place_of_the_prior(table):
+def test_given_scores_take_the_place_of_the_prior(table):
     X, y, _ = table
     scores = np.linspace(-1.0, 1.0, 120)
-    for alpha, sign in [(2.0, 1.0), (-2.0, -1.0)]:
+    for alpha in (2.0, -2.0):
         settings = resolve(PILBoostClassifier(alpha=alpha, growth=Growth(init="prior")).get_params(deep=False))
         data = TrainingData.collect(settings, X, y, init_scores=InitScores(scores))
         link = settings.make_link(alpha)
-        np.testing.assert_array_equal(data.find_given_scores(link, 0), sign * scores)
         assert data.find_starts(link, data.weight) == [0.0]
-        assert replace(data, init_scores=None).find_given_scores(link, 0) is None
         assert replace(data, init_scores=None).find_starts(link, data.weight) != [0.0]
 
 
@@ -384,7 +380,6 @@ def test_rows_are_refused_that_nothing_can_be_told_of(table):
     given = {"n_estimators": 2, "max_depth": 2}
     for sources, settings, message in [
         (SourceColumns(source), {"alpha": 2.0, **given}, "source must be None where no noise is estimated"),
-        (SourceColumns(item=source), {}, "item must come with source"),
         (SourceColumns(groups=across), {"cv": in_halves}, "cv trains on some rows of group"),
         (SourceColumns(source, across), {"cv": in_halves}, "cv trains on some labels of the item"),
         (SourceColumns(source), {"cv": folds}, "source must be None with a cv that does not judge every row"),
@@ -503,9 +498,10 @@ def test_two_rows_at_least_are_held_out_and_stay(monkeypatch, counts, weight, sh
     n = sum(counts)
     X, y = np.arange(float(n)).reshape(-1, 1), np.repeat([0, 1], counts)
     monkeypatch.setattr(training_data, "VALIDATION_FRACTION", share)
+    monkeypatch.setattr(training_table, "VALIDATION_FRACTION", share)
     settings = {"n_estimators": 2, "max_depth": 1, "early_stopping": True}
     if enough:
-        assert collect((X, y, np.full(n, weight)), 2.0, **settings).validation_share.any()
+        assert collect((X, y, np.full(n, weight)), 2.0, **settings).validation.share.any()
         return
     with pytest.raises(ValueError, match=f"cannot hold out {share} of {n} rows, {min(counts)} in the smallest class"):
         collect((X, y, np.full(n, weight)), 2.0, **settings)
@@ -517,9 +513,9 @@ def test_a_fold_trains_on_what_it_does_not_set_aside(table):
         np.testing.assert_array_equal(data.training_weight(fold), table[2] - data.folds[fold])
         assert data.dataset_of(fold) is data.datasets[0]
     whole = data.join_folds()
-    assert whole.folds is None
+    assert len(whole.folds) == 1
     np.testing.assert_array_equal(whole.training_weight(0), table[2])
-    np.testing.assert_array_equal(whole.validation_weight, table[2])
+    np.testing.assert_array_equal(whole.folds[0], table[2])
     own = collect(table, cv=[(np.arange(60), np.arange(60, 90))])
     np.testing.assert_array_equal(own.training_weight(0), np.where(np.arange(120) < 60, table[2], 0.0))
     np.testing.assert_array_equal(own.folds, [np.where((np.arange(120) // 30) == 2, table[2], 0.0)])
@@ -573,16 +569,6 @@ def test_starts_are_those_of_the_weight_that_trains(table):
         None,
         1 / (2 + table[2].sum()),
     )
-
-
-def test_menon_sees_the_rows_with_a_weight_whether_sparse_or_not(table):
-    X, y, weight = table
-    weight = np.where(np.arange(120) % 5 == 0, 0.0, weight)
-    rows = weight > 0
-    data = collect((X, y, weight), "menon", n_estimators=2, max_depth=2)
-    expected = menon(X[rows], data.rows.labels[rows], sample_weight=weight[rows], random_state=data.growth.seed)
-    assert data.estimate_menon() == expected
-    assert collect((sparse.csr_array(X), y, weight), "menon", n_estimators=2, max_depth=2).estimate_menon() == expected
 
 
 def test_two_classes_must_weigh_something(table):
@@ -662,37 +648,3 @@ def test_other_labels_and_joined_folds_keep_the_numbers_of_categories(coded):
     np.testing.assert_array_equal(again.rows.X, data.rows.X)
     whole = data.join_folds()
     assert (len(whole.datasets), whole.fold_numbers) == (1, ())
-
-
-def test_twins_are_looked_for_among_rows_that_train_and_rows_that_are_judged(table, monkeypatch):
-    row = np.arange(120)
-    data = collect(table, cv=[(row[:50], row[50:80]), (row[40:110], row[:20])])
-    told = []
-    monkeypatch.setattr(training_data, "draw_rows", lambda *_: np.array([3, 60, 90, 115]))
-    monkeypatch.setattr(training_data, "find_twins", lambda *arguments: told.append(arguments))
-    assert data.find_twins() is None
-    ((_, labels, fold, trained, group),) = told
-    np.testing.assert_array_equal(labels, data.rows.labels[[3, 60, 90, 115]])
-    assert fold.tolist() == [1, 0, -1, -1]  # Two of them are judged by nobody.
-    assert trained.tolist() == [[True, False, False, False], [False, True, True, False]]
-    assert group is None
-
-
-def test_twins_are_looked_for_where_folds_are_ours(table):
-    X, y, weight = table
-    rng = np.random.default_rng(0)
-    near = (np.vstack([X, X + 1e-9 * rng.normal(size=X.shape)]), np.append(y, y), np.append(weight, weight))
-    twins = collect(near).find_twins()
-    assert twins is not None
-    first, second = twins.pairs.T
-    np.testing.assert_array_equal(np.minimum(first, second) + 120, np.maximum(first, second))
-    assert collect(table).find_twins() is None
-    assert collect(near, 2.0, n_estimators=2, max_depth=2).find_twins() is None
-    assert collect(near, sources=SourceColumns(groups=np.arange(240) % 120)).find_twins() is None
-    assert collect((sparse.csr_array(near[0]), *near[1:])).find_twins() is None
-    assert replace(collect(near), workers=Pair()).find_twins() is None
-    row = np.arange(240)
-    apart = [(row[60:120], row[:60]), (row[180:], row[120:180])]  # No fold trains on a twin of what it judges.
-    assert collect(near, cv=apart).find_twins() is None
-    together = [(row[120:], row[:60]), (row[:120], row[120:180])]
-    assert collect(near, cv=together).find_twins() is not None

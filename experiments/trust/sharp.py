@@ -112,8 +112,8 @@ def judge(job: Job, folder: str | None) -> list[SharpRow]:  # noqa: ARG001
         )
 
     return [
-        write("audit", [(low, high) for _, low, high in audit.verdict.share_by_class], audit.noise.found),
-        write("audit by source", [one[1:] for one in by_source.verdict.share_by_class], by_source.noise.found),
+        write("audit", [one[1:] for one in audit.noise.list_class_shares()], audit.noise.found),
+        write("audit by source", [one[1:] for one in by_source.noise.list_class_shares()], by_source.noise.found),
         write("menon", [of_paper.interval_neg, of_paper.interval_pos], of_paper.found),
     ]
 

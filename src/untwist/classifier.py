@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils import get_tags
 
 from untwist.any_model.fitting import fit_any_model
-from untwist.automatic.reviews import fit_with_review
-from untwist.automatic.search import Search
-from untwist.automatic.sources import fit_by_source
+from untwist.any_model.rows import encode_review
+from untwist.automatic.recipe import fit_recipe
 from untwist.blas import use_one_blas_thread
+from untwist.class_order import list_ordered_categories
 from untwist.data.encoding import AcceptedTables
-from untwist.data.reviews import ReviewedRows, read_review
+from untwist.data.reviews import read_review
 from untwist.fit_arguments import SourceColumns
-from untwist.fitting import Fit
 from untwist.model import FittedModel
+from untwist.near_duplicates import find_near_duplicates
 from untwist.predicting import ModelPredictions, expose, require
 from untwist.progress import show_progress
 from untwist.settings import RECIPE_DEFAULTS, Settings, choose_recipe_engine, resolve_recipe
@@ -48,15 +49,6 @@ NO_CHOICE = "an estimator was given, so that nothing was left to choose"
 NO_SOURCES = "fit was not told the sources of the labels, or Ctrl-C came before they were judged"
 
 
-def _choose_fit(data: TrainingData, review: ReviewedRows | None) -> Fit:
-    """Fit by what is known of the labels beside the labels: who gave them, or what a person has found."""
-    if data.sources is not None:
-        return fit_by_source(data)
-    if review is not None and review.is_reviewed.any():
-        return fit_with_review(data, review)
-    return Search(data).run()
-
-
 def _find_sources(model: FittedModel) -> Any:
     """Return how noisy the labels of each source are, None where near-duplicates leave nothing to tell."""
     require(model.sources, NO_SOURCES)
@@ -82,6 +74,10 @@ class UntwistClassifier(ModelPredictions):
         "auto" estimates the noise. None believes every label. If you know it, give the share of the first class that
         bears the label of the second, and the share of the second that bears that of the first; or the transition
         matrix, with a row per true class and a column per label, in the order of `classes_`.
+    order : array-like of labels or None, default None
+        All labels, the lowest first, where several classes have an order: ratings, grades, levels of a number. Rows
+        that are hard to tell from a neighbour are then expected, and noise is looked for between other classes. None is
+        the order of an ordered categorical of pandas, if the labels are one, and else no order.
     cv : int, splitter, iterable or None, default None
         The folds that labels are judged by. None is five, an int another number: drawn by what rows hold, whole groups
         where `fit` is given some. Or folds of one's own: a splitter of scikit-learn's kind, such as TimeSeriesSplit, or
@@ -137,11 +133,11 @@ class UntwistClassifier(ModelPredictions):
         of all labels together, as they weighed in the training. Where `fit` has warned of near-duplicates this is None
         if no noise was found and no source stands out; otherwise its shares are lower limits at best.
     choice_ : Choice
-        What was tried and chosen. It can be printed.
+        What the recipe tried and chose. It can be printed. Missing around an estimator, which has nothing to choose.
     feature_importances_ : array
-        The sum over trees of the impurity importances, normalised.
+        The sum over the recipe's trees of the impurity importances, normalised. Missing around an estimator.
     n_features_in_, feature_names_in_ : int, array
-        As everywhere in scikit-learn.
+        As everywhere in scikit-learn; missing around an estimator whose rows are no table.
 
     Notes
     -----
@@ -173,6 +169,7 @@ class UntwistClassifier(ModelPredictions):
         estimator: Any = None,
         *,
         noise: Any = "auto",
+        order: Any = None,
         cv: Any = None,
         class_weight: Any = None,
         categorical_features: Any = "auto",
@@ -187,6 +184,7 @@ class UntwistClassifier(ModelPredictions):
     ) -> None:
         self.estimator = estimator
         self.noise = noise
+        self.order = order
         self.cv = cv
         self.class_weight = class_weight
         self.categorical_features = categorical_features
@@ -253,6 +251,8 @@ class UntwistClassifier(ModelPredictions):
         self
         """
         settings = self._resolve_settings()
+        if settings.order is None:
+            settings = replace(settings, order=list_ordered_categories(y))
         columns = SourceColumns(source, item, groups)
         if self.estimator is not None:
             self._refuse_settings_of_the_recipe()
@@ -273,11 +273,11 @@ class UntwistClassifier(ModelPredictions):
             estimator=self,
         )
         with use_one_blas_thread():
-            twins = data.find_twins()
+            twins = find_near_duplicates(data)
         if twins is not None:
             warnings.warn(twins.describe(), UserWarning, stacklevel=2)
         with use_one_blas_thread(), show_progress(settings.verbose > 0 and data.workers.rank == 0):
-            fit = _choose_fit(data, None if review is None else review.encode(data.classes))
+            fit = fit_recipe(data, encode_review(review, data.classes))
         self.model_ = fit.model if twins is None else fit.model.remember_twins(twins)
         if fit.interrupt is not None:
             raise fit.interrupt

@@ -22,10 +22,21 @@ from untwist.data.targets import know_rows
 from untwist.out_of_fold import OutOfFold, RowContext
 from untwist.progress import ProgressLine, describe_progress
 
-__all__ = ["ClonesByFold", "FittedClone", "cross_fit_clones", "find_held_out_shares", "takes_sample_weight"]
+__all__ = [
+    "MOST_MISSED",
+    "ClonesByFold",
+    "FittedClone",
+    "check_estimator",
+    "cross_fit_clones",
+    "find_held_out_shares",
+    "takes_sample_weight",
+]
 
 #: A row of which a fold sets aside all but this share is set aside as a whole: the rest is rounding.
 ROUNDING = 1e-9
+
+#: The probabilities of a row may miss 1 by so much in all: float32, or numbers that were rounded for a file.
+MOST_MISSED = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +57,15 @@ class FittedClone:
     known: NDArray[np.intp]
     n_classes: int
 
-    def posterior(self, X: Any) -> Array:
+    def posterior(self, X: Any, positions: NDArray[np.intp] | None = None) -> Array:
         """Return the posterior of every class, 0 for one that the clone does not know.
 
         Parameters
         ----------
         X : table
             The rows, as the classifier takes them.
+        positions : array of int or None
+            Where these rows are in their table, by which errors name them; None for the table itself.
 
         Returns
         -------
@@ -66,11 +79,26 @@ class FittedClone:
         found = np.asarray(self.model.predict_proba(X), dtype=np.float64)
         if found.ndim != 2 or found.shape[1] != len(self.known):
             raise ValueError(
-                f"predict_proba of the model must have a column for each of the {len(self.known)} classes that it was "
-                f"fitted to, got shape {found.shape}"
+                f"predict_proba of {name_estimator(self.model)} must have a column for each of the {len(self.known)} "
+                f"classes that it was fitted to, got shape {found.shape}"
             )
+        self._check_probabilities(found, np.arange(n_rows) if positions is None else positions)
         posterior[:, self.known] = found
         return posterior
+
+    def _check_probabilities(self, found: Array, positions: NDArray[np.intp]) -> None:
+        """Raise a ValueError where what the classifier says are no probabilities, with the row and the value."""
+        of_whom = f"predict_proba of {name_estimator(self.model)}"
+        outside = ~((found >= -MOST_MISSED) & (found <= 1.0 + MOST_MISSED))  # Also where a number is missing.
+        if outside.any():
+            row, column = np.argwhere(outside)[0]
+            raise ValueError(f"{of_whom} must be from 0 to 1, got {found[row, column]:.4g} in row {positions[row]}")
+        total = found.sum(axis=1)
+        missed = np.flatnonzero(np.abs(total - 1.0) > MOST_MISSED)
+        if len(missed):
+            raise ValueError(
+                f"{of_whom} must sum to 1 in each row, got {total[missed[0]]:.4g} in row {positions[missed[0]]}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +167,7 @@ class ClonesByFold:
         Returns
         -------
         ClonesByFold
+            These clones themselves where nothing is left to fit anew.
         """
         if self.X is None:
             raise ValueError("the rows were dropped, so that nothing can be fitted to them again: fit anew")
@@ -147,12 +176,14 @@ class ClonesByFold:
             return self  # It is not fitted, whatever the labels are.
         if not takes_sample_weight(self.estimator) and not np.array_equal(weight, before.weight):
             warnings.warn(
-                f"{name_estimator(self.estimator)} takes no sample_weight: labels that were changed are, but all weigh "
-                "what they weighed before",
+                f"{name_estimator(self.estimator)} takes no sample_weight: labels that a review changed are learned, "
+                "but all count alike, whatever they are worth",
                 UserWarning,
                 stacklevel=2,
             )
             weight = np.where(weight > 0, before.weight, 0.0)
+        if np.array_equal(labels, before.labels) and np.array_equal(weight, before.weight):
+            return self
         unseen = replace(before, labels=np.asarray(labels, dtype=np.intp), weight=weight)
         return _fit_clones(self.estimator, self.X, unseen, self.trained, self.n_jobs)
 
@@ -247,25 +278,28 @@ def find_held_out_shares(folds: Array, weight: Array) -> Array:
     return np.where(shares > 1.0 - ROUNDING, 1.0, shares)
 
 
-def check_estimator(estimator: Any) -> None:
+def check_estimator(estimator: Any, name: str = "estimator", instead: str = "") -> None:
     """Raise a ValueError where clones of an estimator cannot judge labels.
 
     Parameters
     ----------
     estimator : object
         What should be a classifier with `fit` and `predict_proba`.
+    name : str
+        What errors call it.
+    instead : str
+        What else may be given where it has no probabilities.
     """
     if isinstance(estimator, type):
-        raise ValueError(f"model must be a classifier, got a class: give {estimator.__name__}()")
+        raise ValueError(f"{name} must be a classifier, got a class: give {estimator.__name__}()")
     if not hasattr(estimator, "fit"):
-        raise ValueError(f"model must be a classifier of scikit-learn's kind, with fit, got {estimator!r:.100}")
+        raise ValueError(f"{name} must be a classifier of scikit-learn's kind, with fit, got {estimator!r:.100}")
     # What has no tags is asked for none: scikit-learn would warn of it.
     if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
-        raise ValueError(f"model must be a classifier, got a regressor, {estimator!r:.100}")
+        raise ValueError(f"{name} must be a classifier, got a regressor, {estimator!r:.100}")
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
-            f"model must have predict_proba, got {estimator!r:.100}: wrap it in CalibratedClassifierCV, say, or give "
-            "posteriors as pred_probs"
+            f"{name} must have predict_proba, got {estimator!r:.100}: wrap it in CalibratedClassifierCV, say{instead}"
         )
 
 
@@ -309,7 +343,7 @@ def _fit_clones(estimator: Any, X: Any, unseen: OutOfFold, trained: Array, n_job
                 rows = judged[len(clones)]
                 posterior[rows] += unseen.held_out[len(clones)][rows, None] * posterior_here
             clones.append(fitted)
-            line.show(describe_progress(len(clones), len(weights), line.seconds, "folds of the given model"))
+            line.show(describe_progress(len(clones), len(weights), line.seconds, "folds of the classifier"))
     posterior[~unseen.judged] = np.nan
     return ClonesByFold(
         estimator=estimator,
@@ -344,19 +378,19 @@ def _fit_and_judge(
     fitted = FittedClone(model, known, len(classes))
     if not len(judged):
         return fitted, np.zeros((0, len(classes)))
-    return fitted, fitted.posterior(_safe_indexing(X, judged))
+    return fitted, fitted.posterior(_safe_indexing(X, judged), judged)
 
 
 def _find_classes_of_frozen(estimator: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
     """Return the class that each column of a classifier which is fitted already speaks of."""
     positions = {name: position for position, name in enumerate(classes.tolist())}
     if not hasattr(estimator, "classes_"):
-        raise ValueError(f"the frozen model is not fitted yet, got {estimator!r:.100}: fit it first")
+        raise ValueError(f"a frozen classifier must be fitted, got {estimator!r:.100}: fit it first")
     names = np.asarray(estimator.classes_).tolist()
-    strange = [name for name in names if name not in positions]
-    if strange:
+    if set(names) != positions.keys():
         raise ValueError(
-            f"the frozen model must speak of classes that y has, {classes.tolist()[:8]!r}, got {strange[0]!r}"
+            f"a frozen classifier must have been fitted to the classes of y, {classes.tolist()[:8]!r}, got one of "
+            f"{names[:8]!r}: fit it to rows of all these classes, and of no others"
         )
     return np.array([positions[name] for name in names], dtype=np.intp)
 
@@ -374,7 +408,7 @@ def _fit(estimator: Any, X: Any, targets: NDArray[Any], weight: Array) -> Any:
     if (weight == 1).all():
         return fresh.fit(X, targets)
     if not takes_sample_weight(fresh):
-        raise ValueError(f"sample_weight must be None with a model that takes none, got {estimator!r:.100}")
+        raise ValueError(f"sample_weight must be None with a classifier that takes none, got {estimator!r:.100}")
     # Where metadata are routed, a pipeline passes weights on to the steps that ask for them.
     step = "" if get_config()["enable_metadata_routing"] else _find_last_step(fresh)[0]
     return fresh.fit(X, targets, **{f"{step}sample_weight": weight})

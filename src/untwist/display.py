@@ -17,7 +17,6 @@ from untwist.text import clip, for_page
 __all__ = [
     "NAME_WIDTH",
     "abbreviate",
-    "describe_probability",
     "format_probability",
     "write_bar",
     "write_curve",
@@ -25,10 +24,12 @@ __all__ = [
     "write_matrix",
     "write_noise",
     "write_percent",
+    "write_range",
+    "write_share",
     "write_table",
 ]
 
-#: Arrays of up to so many values are shown as they are.
+#: Arrays of at most this many values are shown as they are.
 FEW_VALUES = 6
 #: Width of a value other than an array in a short form, in characters.
 VALUE_WIDTH = 60
@@ -139,6 +140,50 @@ def write_table(header: Sequence[str], rows: Sequence[Sequence[str]], marked: in
     return f'<table style="border-collapse:collapse;border:none;margin:0">{"".join(lines)}</table>'
 
 
+def write_share(share: float) -> str:
+    """Write a share in percent.
+
+    Parameters
+    ----------
+    share : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+        With one digit after the point; a share above 0 is never written as none, nor one below 1 as all.
+
+    Examples
+    --------
+    >>> [write_share(share) for share in (0.0, 0.0001, 0.123, 0.9999, 1.0)]
+    ['0 %', 'under 0.1 %', '12.3 %', 'over 99.9 %', '100 %']
+    """
+    if share in (0.0, 1.0):
+        return f"{share:.0%}".replace("%", " %")
+    written = f"{100.0 * share:.1f} %"
+    return {"0.0 %": "under 0.1 %", "100.0 %": "over 99.9 %"}.get(written, written)
+
+
+def write_range(low: float, high: float) -> str:
+    """Write the limits of a share.
+
+    Parameters
+    ----------
+    low, high : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> write_range(0.0, 0.25)
+    '0 % to 25.0 %'
+    """
+    return f"{write_share(low)} to {write_share(high)}"
+
+
 def write_percent(share: float, low: float | None = None, high: float | None = None) -> str:
     """Write a share, with its interval where there is one.
 
@@ -152,14 +197,15 @@ def write_percent(share: float, low: float | None = None, high: float | None = N
     Returns
     -------
     str
-        HTML.
+        Text.
 
     Examples
     --------
     >>> write_percent(0.123), write_percent(0.123, 0.1, 0.2)
-    ('12.3%', '12.3% (10.0% to 20.0%)')
+    ('12.3 %', '12.3 % (10.0 % to 20.0 %)')
     """
-    return f"{share:.1%}" if low is None or high is None else f"{share:.1%} ({low:.1%} to {high:.1%})"
+    limits = "" if low is None or high is None else f" ({write_range(low, high)})"
+    return write_share(share) + limits
 
 
 def write_bar(share: float, low: float | None = None, high: float | None = None, longest: float = 1.0) -> str:
@@ -214,7 +260,7 @@ def write_matrix(names: Sequence[Any], matrix: np.ndarray, corner: str) -> str:
         for label, share in enumerate(matrix[position].tolist()):
             shade = 0.0 if label == position else 0.6 * share / highest
             style = f"display:block;padding:0 .3em;background:rgba(217,130,43,{shade:.2f})"
-            cells.append(f'<span style="{style}">{share:.1%}</span>')
+            cells.append(f'<span style="{style}">{write_share(share)}</span>')
         rows.append(cells)
     return write_table([corner, *(clip(name, NAME_WIDTH) for name in names)], rows)
 
@@ -282,26 +328,6 @@ def write_noise(
     return write_fragment("Label noise", words, *parts)
 
 
-def describe_probability(probability: float, at_most: float | None) -> str:
-    """Write how likely a label is wrong, or where only that is known, how likely it is at most.
-
-    Parameters
-    ----------
-    probability : float
-        From 0 to 1.
-    at_most : float or None
-        The highest probability that is not excluded, if `probability` cannot be relied on.
-
-    Returns
-    -------
-    str
-        Plain text.
-    """
-    if at_most is None:
-        return format_probability(probability)
-    return format_probability(at_most) if at_most < 0.01 else f"up to {at_most:.0%}"
-
-
 def format_probability(probability: float) -> str:
     """Write a probability in percent that does not claim certainty.
 
@@ -315,4 +341,4 @@ def format_probability(probability: float) -> str:
     str
         Plain text.
     """
-    return "over 99%" if probability > 0.99 else "under 1%" if probability < 0.01 else f"{probability:.0%}"
+    return "over 99 %" if probability > 0.99 else "under 1 %" if probability < 0.01 else f"{100.0 * probability:.0f} %"

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from untwist.arguments import Array, check_numbers
+from untwist.data.groups import (
+    OwnFolds,
+    RowGroups,
+    check_own_folds,
+    keep_items_in_groups,
+    read_groups,
+    read_own_folds,
+)
+from untwist.data.sources import UNKNOWN, LabelSources, find_items, read_names
 from untwist.data.workers import Workers
 from untwist.settings import Settings
 
@@ -20,6 +30,7 @@ __all__ = [
     "InitScores",
     "SourceColumns",
     "ValidationTable",
+    "read_folds",
 ]
 
 #: What workers of a distributed fit are told that were given sources.
@@ -67,10 +78,12 @@ class SourceColumns:
     item: Any = None
     groups: Any = None
 
-    def check_allowed(self, settings: Settings, workers: Workers) -> None:
-        """Raise an error where sources are given that nothing can be told of."""
+    def __post_init__(self) -> None:
         if self.item is not None and self.source is None:
             raise ValueError("item must come with source: who gave each of the labels of an item")
+
+    def check_allowed(self, settings: Settings, workers: Workers) -> None:
+        """Raise an error where sources are given that nothing can be told of."""
         if any(workers.gather(self.source is not None)) and workers.size > 1:
             raise ValueError(NO_SOURCES_FOR_WORKERS)
         if len(set(workers.gather(self.groups is not None))) > 1:
@@ -84,6 +97,79 @@ class SourceColumns:
                 "source must be None where no noise is estimated, as sources are judged by how their labels disagree "
                 'with models that have not seen them: leave noise="auto"'
             )
+
+    def read_groups(self, n_rows: int) -> RowGroups | None:
+        """Return which rows belong together, if that was told."""
+        return None if self.groups is None else read_groups(self.groups, n_rows)
+
+    def read_sources(
+        self,
+        list_contents: Callable[[], NDArray[np.uint64]],
+        labels: NDArray[np.uint32],
+        weight: Array,
+        groups: RowGroups | None,
+    ) -> LabelSources | None:
+        """Return who gave each label and which rows are of one item, if that was told.
+
+        Parameters
+        ----------
+        list_contents : callable
+            Returns a hash of what each row holds.
+        labels : array of uint32
+            The index of each row's label.
+        weight : array
+            The weight of each row.
+        groups : RowGroups or None
+            Which rows belong together; an item must lie within a group.
+
+        Returns
+        -------
+        LabelSources or None
+        """
+        if self.source is None:
+            return None
+        names, index = read_names("source", self.source, len(labels))
+        if not (weight[index != UNKNOWN] > 0).any():
+            raise ValueError("source must be known for some of the rows with a weight, got none but unknown ones")
+        named = None if self.item is None else read_names("item", self.item, len(labels))[1]
+        contents, named = keep_items_in_groups(list_contents(), named, groups)
+        return LabelSources(names, index, find_items(contents, index, labels, weight, named))
+
+
+def read_folds(
+    cv: Any,
+    X: Any,
+    y: NDArray[Any],
+    groups: RowGroups | None,
+    sources: LabelSources | None,
+    has_review: bool,
+) -> OwnFolds | None:
+    """Return folds of one's own, which must keep groups and items together.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable
+        As both estimators take it.
+    X, y
+        What a splitter is given.
+    groups : RowGroups or None
+        Which rows belong together.
+    sources : LabelSources or None
+        Who gave each label, which takes folds that judge all rows.
+    has_review : bool
+        Whether some rows have been reviewed, which takes such folds too.
+
+    Returns
+    -------
+    OwnFolds or None
+        None for a number of folds, which are drawn.
+    """
+    if isinstance(cv, int):
+        return None
+    folds = read_own_folds(cv, X, y, None if groups is None else groups.number_rows())
+    needs_all = "reviewed" if has_review else "source" if sources is not None else None
+    check_own_folds(folds, groups, None if sources is None else sources.items, needs_all)
+    return folds
 
 
 @dataclass(frozen=True, eq=False)

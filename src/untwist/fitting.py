@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from untwist.arguments import Array
 from untwist.boosting.algorithm import Round
@@ -18,18 +19,15 @@ from untwist.boosting.forest import count_threads
 from untwist.boosting.measuring import Answers, MeasuredRows, Measurer
 from untwist.boosting.runs import BoosterRun, advance
 from untwist.data.batches import Encoded
-from untwist.data.labels import list_positive_classes
 from untwist.model import GIVEN_SCORES, FittedModel
-from untwist.noise.model import NoiseModel
-from untwist.noise.paper import MenonEstimate
-from untwist.noise.posterior import Posterior
+from untwist.noise.paper import MenonEstimate, menon
+from untwist.noise.posterior import Posterior, turns_labels_over
 from untwist.progress import find_display
 from untwist.settings import Settings
 from untwist.theory.links import Link
 from untwist.training_data import TrainingData
 
 __all__ = [
-    "AlphaDecision",
     "Fit",
     "Replay",
     "boost_given_settings",
@@ -38,7 +36,7 @@ __all__ = [
     "replay_rounds",
 ]
 
-#: Up to so many rows, boosters work side by side, each on its share of the threads; beyond, one after the other.
+#: Up to this many rows, boosters work side by side, each on its share of the threads; beyond, one after the other.
 MOST_ROWS_SIDE_BY_SIDE = 200_000
 
 #: The compiled engine rounds boosting weights to this share of the heaviest row.
@@ -68,20 +66,17 @@ class Replay:
     sample_weight: Array
 
 
-@dataclass(frozen=True)
-class AlphaDecision:
-    """The alphas to try, and the estimate of `menon` where that has said it."""
-
-    alphas: tuple[float, ...]
-    estimate: MenonEstimate | None = None
-
-
-def decide_alpha(data: TrainingData) -> AlphaDecision:
-    """Return the alphas of the settings, or the one that `menon` estimates from the data."""
+def decide_alpha(data: TrainingData) -> tuple[float, MenonEstimate | None]:
+    """Return the alpha of the settings, or the one that `menon` estimates from the data, and the estimate."""
     if data.settings.alphas is not None:
-        return AlphaDecision(data.settings.alphas)
-    estimate = data.estimate_menon()
-    return AlphaDecision((estimate.alpha,), estimate)
+        return data.settings.alphas[0], None
+    if isinstance(data.rows.X, Encoded):
+        raise ValueError('alpha="menon" needs the table in memory, got Batches: give a number')
+    rows = np.flatnonzero(data.rows.weight)
+    table = data.rows.X[rows].toarray() if sparse.issparse(data.rows.X) else data.rows.X[rows]
+    weight = data.rows.weight[rows]
+    estimate = menon(table, data.rows.labels[rows], sample_weight=weight, random_state=data.growth.seed)
+    return estimate.alpha, estimate
 
 
 def make_team(data: TrainingData) -> Team | None:
@@ -97,7 +92,7 @@ def make_team(data: TrainingData) -> Team | None:
     -------
     Team or None
     """
-    n_threads = count_threads(data.settings.n_jobs)
+    n_threads = count_threads(data.settings.engine_options.n_jobs)
     if n_threads == 1 or data.workers.size > 1 or data.n_rows > MOST_ROWS_SIDE_BY_SIDE:
         return None
     return data.settings.engine.make_team(n_threads)
@@ -129,15 +124,15 @@ def boost_given_settings(
         If Ctrl-C came before there was a round of every class.
     """
     settings = data.settings
-    decision = decide_alpha(data)
-    link = settings.make_link(decision.alphas[0])
+    alpha, menon_estimate = decide_alpha(data)
+    link = settings.make_link(alpha)
     step_size = settings.choose_step(link)
     n_rounds_left = _count_rounds_left(data, link, previous)
-    earlier = _list_earlier(previous)
+    earlier = None if previous is None else list(previous.ensembles)
     runs = _start_runs(data, link, step_size, earlier)
 
     measurer = _make_measurer(
-        data, lambda: _make_model(data, decision, link, step_size, _join_rounds(earlier, runs)).posterior, link
+        data, lambda: _make_model(data, alpha, menon_estimate, link, step_size, _join_rounds(earlier, runs)).posterior
     )
     judge: Callable[[], bool] | None = None
     if measurer is not None:
@@ -148,7 +143,7 @@ def boost_given_settings(
             n_rounds_left = 0
 
     def make_model(ensembles: list[Ensemble]) -> FittedModel:
-        model = _make_model(data, decision, link, step_size, ensembles)
+        model = _make_model(data, alpha, menon_estimate, link, step_size, ensembles)
         return model if measurer is None else replace(model, curves=measurer.list_curves())
 
     stops_by_metric = settings.metric is not None
@@ -186,60 +181,51 @@ def boost_given_settings(
 
 
 def _keep_rounds(ensembles: list[Ensemble], count: int, earlier: list[Ensemble] | None) -> list[Ensemble]:
-    """Return what each class had after so many rounds; classes may have ended the earlier ones at different rounds."""
+    """Return what each class had after a count of rounds; classes may have ended earlier ones at different rounds."""
     n_earlier = [0] * len(ensembles) if earlier is None else [len(one) for one in earlier]
     n_later = max(0, count - max(n_earlier))
     kept = [min(count, before) + n_later for before in n_earlier]
     return [one.keep_first(min(own, len(one))) for one, own in zip(ensembles, kept, strict=True)]
 
 
-def _make_measurer(data: TrainingData, make_posterior: Callable[[], Posterior], link: Link) -> Measurer | None:
-    """Return what measures rows after each round, where something is to be measured."""
+def _make_measurer(data: TrainingData, make_posterior: Callable[[], Posterior]) -> Measurer | None:
+    """Return what measures validation rows after each round, where there are such and a metric."""
     settings = data.settings
-    rows = {}
-    if settings.metric is not None and data.validation_weight is not None:
-        rows["validation"] = MeasuredRows.choose(data.rows.labels, data.validation_weight)
-    if not rows:
+    if settings.metric is None or data.validation.weight is None:
         return None
     if data.workers.size > 1:
         raise ValueError("eval_metric is for one machine: each worker knows its own rows only")
     return Measurer(
         metric=settings.metric,
         answers=Answers(data.classes, make_posterior()),
-        link=link,
-        posterior_floor=data.posterior_floor,
-        positive_classes=list_positive_classes(len(data.classes)),
-        rows=rows,
+        rows=MeasuredRows.choose(data.rows.labels, data.validation.weight),
         patience=settings.patience,
     )
 
 
 def _measure_earlier_rounds(measurer: Measurer, data: TrainingData, link: Link, previous: FittedModel) -> None:
     """Measure the rounds that a fit goes on from as if it had made them, where that can be judged."""
-    X = data.rows.X
-    for name, rows in measurer.rows.items():
-        # A model that was chosen by folds is a mean of models: none of its rounds follows another.
-        if previous.choice is not None or (name == "validation" and _may_have_seen_validation(data, previous)):
-            measurer.not_measured[name] = previous.n_rounds
-            continue
-        in_blocks = isinstance(X, Encoded)
-        given = [data.find_given_scores(link, index) for index in range(len(previous.ensembles))]
-        for scores in previous.staged_scores(X if in_blocks else X[rows.positions]):
-            chosen = scores[rows.positions] if in_blocks else scores
-            columns = chosen.reshape(len(rows.positions), -1).T
-            measurer.measure_rows(
-                name,
-                [one if own is None else one + own[rows.positions] for one, own in zip(columns, given, strict=True)],
-            )
+    if _may_have_seen_validation(data, previous):
+        measurer.not_measured = previous.n_rounds
+        return
+    X, positions = data.rows.X, measurer.rows.positions
+    in_blocks = isinstance(X, Encoded)
+    given = [_find_given_scores(data, link, index) for index in range(len(previous.ensembles))]
+    for scores in previous.staged_scores(X if in_blocks else X[positions]):
+        chosen = scores[positions] if in_blocks else scores
+        columns = chosen.reshape(len(positions), -1).T
+        measurer.measure_rows(
+            [one if own is None else one + own[positions] for one, own in zip(columns, given, strict=True)]
+        )
 
 
 def _may_have_seen_validation(data: TrainingData, previous: FittedModel) -> bool:
     """Tell whether an earlier model may have trained on rows that are held out for validation now."""
-    held_out = np.flatnonzero(data.validation_share)
+    held_out = np.flatnonzero(data.validation.share)
     holds_out_the_same = np.array_equal(held_out, previous.validation_rows) and np.array_equal(
-        data.validation_share[held_out], previous.validation_shares
+        data.validation.share[held_out], previous.validation_shares
     )
-    return not (data.validation_was_given or holds_out_the_same)
+    return not (data.validation.was_given or holds_out_the_same)
 
 
 def _count_rounds_left(data: TrainingData, link: Link, previous: FittedModel | None) -> int:
@@ -251,7 +237,7 @@ def _count_rounds_left(data: TrainingData, link: Link, previous: FittedModel | N
     if repr(link) != repr(previous.link):
         raise ValueError(f"a warm start goes on with the link of the last fit, {previous.link!r}, got {link!r}")
     _check_same_start(data, previous)
-    if previous.init not in (None, GIVEN_SCORES, settings.init):
+    if previous.init not in (GIVEN_SCORES, settings.init):
         raise ValueError(f"a warm start goes on with init of the last fit, {previous.init!r}, got {settings.init!r}")
     if previous.n_rounds > settings.n_rounds:
         raise ValueError(
@@ -261,23 +247,25 @@ def _count_rounds_left(data: TrainingData, link: Link, previous: FittedModel | N
 
 
 def _check_same_start(data: TrainingData, previous: FittedModel) -> None:
-    """Raise an error where only one of the two fits was given `init_score`, as far as the earlier model tells."""
+    """Raise an error where only one of the two fits was given `init_score`."""
     is_given = data.init_scores is not None
     if previous.init == GIVEN_SCORES and not is_given:
         raise ValueError(
             "a warm start goes on with init_score of the last fit, got none: give the same init_score again"
         )
-    if is_given and previous.init not in (None, GIVEN_SCORES):
+    if is_given and previous.init != GIVEN_SCORES:
         raise ValueError("a warm start goes on with init_score of the last fit, which had none: leave out init_score")
 
 
-def _list_earlier(previous: FittedModel | None) -> list[Ensemble] | None:
-    """Return the rounds to go on from. What folds set aside tells nothing of the rounds to come."""
-    if previous is None:
+def _find_given_scores(data: TrainingData, link: Link, class_index: int) -> Array | None:
+    """Return the score of each row that a booster was told to begin at, None where it was told nothing.
+
+    What is given is a score of the clean posterior, and what is boosted one of the twisted posterior.
+    """
+    if data.init_scores is None:
         return None
-    if previous.choice is None:
-        return list(previous.ensembles)
-    return [ensemble.forget_validation() for ensemble in previous.ensembles]
+    given = data.init_scores[:, class_index]
+    return -given if turns_labels_over(link) else given
 
 
 def _start_runs(data: TrainingData, link: Link, step_size: float, earlier: list[Ensemble] | None) -> list[BoosterRun]:
@@ -289,12 +277,14 @@ def _start_runs(data: TrainingData, link: Link, step_size: float, earlier: list[
         losses = np.zeros(0)
         if earlier is not None:
             ensemble = earlier[index]
-            task = replace(task, start=ensemble.scores(data.rows.X, data.settings.n_jobs), first_round=len(ensemble))
+            task = replace(
+                task, start=ensemble.scores(data.rows.X, data.settings.engine_options.n_jobs), first_round=len(ensemble)
+            )
             if len(ensemble.losses) == len(ensemble):  # Otherwise early stopping has cut rounds off.
                 losses = ensemble.losses
         elif start:
             task = replace(task, start=np.full(len(data.rows.labels), start))
-        given = data.find_given_scores(link, index)
+        given = _find_given_scores(data, link, index)
         if given is not None:
             task = replace(task, start=given if task.start is None else task.start + given)
         runs.append(BoosterRun(data.settings.engine.make_booster(data.dataset_of(0), task), losses, start))
@@ -310,27 +300,29 @@ def _join_rounds(earlier: list[Ensemble] | None, runs: list[BoosterRun]) -> list
 
 
 def _make_model(
-    data: TrainingData, decision: AlphaDecision, link: Link, step_size: float, ensembles: list[Ensemble]
+    data: TrainingData,
+    alpha: float,
+    estimate: MenonEstimate | None,
+    link: Link,
+    step_size: float,
+    ensembles: list[Ensemble],
 ) -> FittedModel:
-    """Return the fitted model of these ensembles, with the noise that was given or that `menon` estimated."""
-    known = data.settings.known_noise
-    validation_rows = np.flatnonzero(data.validation_share)
+    """Return the fitted model of these ensembles, with the noise that `menon` estimated, if it did."""
+    validation_rows = np.flatnonzero(data.validation.share)
     return FittedModel(
         classes=data.classes,
         encoder=data.encoder,
         ensembles=tuple(ensembles),
         link=link,
-        alpha=decision.alphas[0],
+        alpha=alpha,
         step_size=step_size,
         class_weights=data.class_weights,
         seed=data.growth.seed,
         n_rows=data.n_rows,
         n_effective_rows=data.n_effective_rows,
-        noise=None if known is None else NoiseModel.given(known),
-        untwists=known is not None,
-        menon=decision.estimate,
+        menon=estimate,
         validation_rows=validation_rows,
-        validation_shares=data.validation_share[validation_rows],
+        validation_shares=data.validation.share[validation_rows],
         init=data.settings.init if data.init_scores is None else GIVEN_SCORES,
     )
 
@@ -341,8 +333,8 @@ def replay_rounds(
     """Return the rounds of a fit again, from its hypotheses and its data."""
     if len(model.classes) > 2:
         raise ValueError("a certificate is for two classes")
-    if not settings.by_edge or model.choice is not None:
-        raise ValueError("a certificate is for the paper's steps: learning_rate=None and nothing chosen by folds")
+    if not settings.by_edge:
+        raise ValueError("a certificate is for the paper's steps: learning_rate=None")
     if model.encoder.schema.numbers:
         raise ValueError(
             "a certificate is for rows that predict as they trained, but columns of many categories are coded by the "

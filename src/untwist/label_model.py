@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.data.labels import encode_labels
+from untwist.data.near_duplicates import NOTHING_KNOWN, SOME_WRONG, NearDuplicates
 from untwist.data.sources import UNKNOWN, look_up_sources
-from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG, Twins
 from untwist.display import write_fragment
 from untwist.noise.estimate import NoiseEstimate
 from untwist.noise.model import NoiseModel
@@ -56,7 +56,7 @@ class LabelModel:
     sources : NoiseBySource or None
         How noisy the labels of each source are; None where `fit` was given no sources.
     has_twins : bool
-        Whether so many training rows nearly repeat rows of other folds that the folds may have remembered labels.
+        Whether enough training rows nearly repeat rows of other folds for these to have remembered labels.
     """
 
     classes: NDArray[Any]
@@ -148,7 +148,7 @@ class LabelModel:
         weighted = posterior * np.where(self.class_weights > 0, self.class_weights, 1.0)
         return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
-    def remember_twins(self, twins: Twins) -> Self:
+    def remember_twins(self, twins: NearDuplicates) -> Self:
         """Return the same model, which knows of rows that nearly repeat rows of other folds."""
         if self.out_of_fold is None:
             return self

@@ -160,10 +160,10 @@ class FittedModel(LabelModel):
     validation_rows, validation_shares : arrays
         The training rows that `fit` held out for validation, and the share of each one's weight.
     curves : dict
-        What was measured after each round besides log-loss and error of the validation rows. Files leave it out.
+        What was measured of validation rows after each round besides log-loss and error. Files leave it out.
     init : "prior", "zero", "init_score" or None
-        Where boosting began, with settings that were given: "init_score" is at scores that `fit` was given. None where
-        that is not known.
+        Where boosting began, with settings that were given: "init_score" is at scores that `fit` was given. None for
+        what was chosen by folds.
     """
 
     encoder: TableEncoder
@@ -174,7 +174,7 @@ class FittedModel(LabelModel):
     choice: Choice | None = None
     validation_rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     validation_shares: Array = field(default_factory=lambda: np.zeros(0))
-    curves: dict[str, dict[str, Any]] = field(default_factory=dict)
+    curves: dict[str, Array] = field(default_factory=dict)
     init: str | None = None
 
     def __repr__(self) -> str:
@@ -233,11 +233,6 @@ class FittedModel(LabelModel):
         """Return a range of rounds, checked; None for all of them."""
         if iteration_range is None:
             return None
-        if self.choice is not None:
-            raise ValueError(
-                "iteration_range must be None for a model that was chosen by folds: it is the mean of their models, "
-                "and no round follows another"
-            )
         pair = tuple(iteration_range) if isinstance(iteration_range, (tuple, list)) else ()
         if len(pair) != 2 or not all(isinstance(one, (int, np.integer)) for one in pair):
             raise ValueError(f"iteration_range must be two whole numbers (begin, end), got {iteration_range!r}")
@@ -310,11 +305,10 @@ class FittedModel(LabelModel):
 
     def validation_curves(self) -> dict[str, dict[str, Any]]:
         """Return what was measured after each round, in the form of XGBoost's results."""
-        curves = {name: dict(known) for name, known in self.curves.items()}
+        curves: dict[str, Any] = dict(self.curves)
         if len(self.ensembles[0].losses):
-            losses = {"log_loss": self.by_class("losses"), "error": self.by_class("errors")}
-            curves["validation"] = losses | curves.get("validation", {})
-        return curves
+            curves = {"log_loss": self.by_class("losses"), "error": self.by_class("errors")} | curves
+        return {"validation": curves} if curves else {}
 
 
 def _join(columns: list[Array]) -> Array:

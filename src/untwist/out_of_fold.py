@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.data.folds import mix_bits
 from untwist.data.groups import OwnFolds, RowGroups
+from untwist.data.near_duplicates import NearDuplicates
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import LabelSources
-from untwist.data.twins import Twins
 from untwist.display import abbreviate
 
 __all__ = ["CrossFit", "JudgedParts", "OutOfFold", "RowContext"]
@@ -39,8 +39,10 @@ class RowContext:
         The rows that a person has reviewed, if there are such; the labels of an `OutOfFold` are those from before.
     own_folds : OwnFolds or None
         The rows that each fold trained on and judged, where folds of one's own were given.
-    twins : Twins or None
-        Rows that nearly repeat rows of other folds, if so many do that what is said of them may be memory.
+    order : array of int or None
+        The place of each class, from 0, where classes have an order.
+    twins : NearDuplicates or None
+        Rows that nearly repeat rows of other folds, if enough do for what is said of them to be memory.
     """
 
     fingerprint: int | None = None
@@ -48,7 +50,8 @@ class RowContext:
     sources: LabelSources | None = None
     reviewed: ReviewedRows | None = None
     own_folds: OwnFolds | None = None
-    twins: Twins | None = None
+    order: NDArray[np.intp] | None = None
+    twins: NearDuplicates | None = None
 
     __repr__ = abbreviate
 

@@ -55,7 +55,7 @@ class PILBoostClassifier(ModelPredictions):
     max_depth : int or None, default 3
         Depth of the trees that serve as weak learners; None for as deep as they get.
     max_leaf_nodes : int >= 2 or None, default None
-        Grow the best split first up to so many leaves, instead of level by level.
+        Grow the best split first up to this number of leaves, instead of level by level.
     min_samples_leaf : int, default 1
         Rows in a leaf, at least. Only rows with a boosting weight count; in the compiled engine each counts with its
         sample weight.
@@ -88,9 +88,9 @@ class PILBoostClassifier(ModelPredictions):
         `untwist.boosting.algorithm`, the paper's pseudo-code, over regression trees of scikit-learn, and knows neither
         categories nor most of `growth`. "auto" is "compiled" for the alpha-loss unless an `estimator` is given.
     early_stopping : bool or int, default False
-        Stop when the log-loss of the twisted posterior on validation rows has not fallen for so many rounds (True: 10),
-        and keep the rounds up to its minimum. Validation rows are those given to `fit`, else a tenth of every class,
-        drawn by contents. Classes beyond two stop each by itself.
+        Stop when the log-loss of the twisted posterior on validation rows has not fallen for this number of rounds
+        (True: 10), and keep the rounds up to its minimum. Validation rows are those given to `fit`, else a tenth of
+        every class, drawn by contents. Classes beyond two stop each by itself.
     eval_metric : str, function or None, default None
         What early stopping goes by in place of the log-loss, and what `evals_result_` tells besides it, of the twisted
         posterior of validation rows, whose labels are noisy too (see Notes).
@@ -107,8 +107,8 @@ class PILBoostClassifier(ModelPredictions):
     random_state : int, RandomState, Generator or None, default None
         What random choices follow from. A generator of NumPy gives one number to every fit.
     verbose : int, default 0
-        Report to standard error every so many rounds, and show how far the fit is, with an estimate of what is left: a
-        line in a terminal, a bar in a notebook.
+        Rounds between two reports to standard error, none for 0. It also shows how far the fit is, with an estimate of
+        what is left: a line in a terminal, a bar in a notebook.
 
     Attributes
     ----------
@@ -135,6 +135,7 @@ class PILBoostClassifier(ModelPredictions):
         Indices of the training rows that `fit` held out for validation.
     feature_importances_ : array
         The paper's importances: the sum over rounds of leverage times the tree's impurity importances, normalised.
+        Missing where an `estimator` was given that has none.
     n_features_in_, feature_names_in_ : int, array
         As everywhere in scikit-learn.
 
@@ -255,7 +256,8 @@ class PILBoostClassifier(ModelPredictions):
             Validation rows. They serve to follow the loss and to stop early, never to train.
         groups : array-like or None
             Which rows belong together: those of one patient, customer or machine. Text, numbers or categories; None or
-            NaN for a row by itself. Early stopping holds out whole groups. It is no feature: leave its column out of X.
+            NaN for a row by itself. Early stopping holds out whole groups, which is all that they are for: without it,
+            or with X_val, there must be none. It is no feature: leave its column out of X.
         init_score, init_score_val : array-like or None
             The score of each row (of X, of X_val) that boosting begins at, a column per class beyond two, such as the
             `decision_function` of another model: what is learned is what to add to it. As in LightGBM predictions do
@@ -267,6 +269,11 @@ class PILBoostClassifier(ModelPredictions):
         """
         previous = getattr(self, "model_", None) if self.warm_start else None
         settings = resolve_paper(list_parameters(self), seed=None if previous is None else previous.seed)
+        if groups is not None and (X_val is not None or not settings.patience):
+            raise ValueError(
+                "groups play no part in this fit, as only early stopping keeps them together, where it holds rows out: "
+                "give early_stopping=True and no X_val, or leave groups out"
+            )
         data = TrainingData.collect(
             settings,
             X,
@@ -288,13 +295,13 @@ class PILBoostClassifier(ModelPredictions):
 
     def _warn_of_idle_parameters(self, data: TrainingData) -> None:
         """Warn of parameters that were given and play no part in this fit."""
-        if self.eval_metric is not None and data.validation_weight is None:
+        if self.eval_metric is not None and data.validation.weight is None:
             warnings.warn(
                 "eval_metric measures nothing in this fit: give X_val and y_val, or early_stopping=True",
                 UserWarning,
                 stacklevel=3,
             )
-        if data.settings.feature_weights is not None and data.growth.max_features >= 1.0:
+        if data.settings.columns.feature_weights is not None and data.growth.max_features >= 1.0:
             warnings.warn(
                 "feature_weights play no part in this fit, as every tree may use all columns: give max_features too, "
                 "such as Growth(max_features=0.5, feature_weights=...)",

@@ -15,8 +15,9 @@ from untwist.arguments import Array, check_count
 from untwist.audit.calibration import measure_reliability, trace_clean_posterior
 from untwist.audit.context import find_positions
 from untwist.audit.explaining import require_model
-from untwist.audit.findings import average_learning_curves, count_finds, expect_finds
+from untwist.audit.findings import average_learning_curves, expect_finds
 from untwist.audit.labels import LabelAudit
+from untwist.audit.verdict import FORBIDDING
 from untwist.model import FittedModel
 from untwist.noise.estimate import NoiseEstimate, RateWeights
 from untwist.optional import import_optional
@@ -266,7 +267,7 @@ def plot_review_yield(
         most = max(2 * len(audit.suspects()), LEAST_REVIEWED) if review is None else len(review[0])
     points = np.array(expect_finds(audit, check_count("most", most, low=1)))
     ax = _open(ax)
-    word = "expected" if audit.verdict.knows_share else "at most"
+    word = "expected" if audit.verdict.is_found else "expected (0 is not excluded)"
     ax.plot(*points.T, color=BLUE, label=f"{word}, the most suspect rows first")
     highest = float(points[:, 1].max())
     if review is not None:
@@ -274,7 +275,7 @@ def plot_review_yield(
         found = np.concatenate([[0], np.cumsum(is_found)])
         count = np.arange(len(found))
         ax.step(count, found, where="post", color=ORANGE, linewidth=2, label=f"found: {found[-1]} in {len(rows)} rows")
-        there = [count_finds(audit, rows[:n]) for n in count.tolist()]
+        there = [audit.expect_wrong(rows[:n]) for n in count.tolist()]
         ax.plot(count, there, color=BLUE, linestyle="--", label=f"{word} in the same rows: {there[-1]:.0f}")
         highest = max(highest, float(found[-1]), there[-1])
     ends = [0.0, float(points[-1, 0])]
@@ -332,7 +333,7 @@ def _find_noise(model: Any) -> NoiseEstimate:
 def _look_up_noise(model: Any) -> tuple[NoiseEstimate | None, str]:
     """Return what was estimated, and why it cannot be relied on; no words where it can."""
     if isinstance(model, LabelAudit):
-        return model.noise, "" if model.verdict.tells_how_many else model.verdict.noise
+        return model.noise, model.verdict.sentence if model.verdict.notes(*FORBIDDING) else ""
     fitted = find_model(model)
     return fitted.estimate, fitted.unreliable_words
 

@@ -28,6 +28,7 @@ from untwist.boosting.engines.registry import ENGINES, find_engine
 from untwist.boosting.forest import count_threads
 from untwist.boosting.measuring import Metric, read_metric
 from untwist.boosting.runs import Callback
+from untwist.column_rules import ColumnRules
 from untwist.data.encoding import AcceptedTables
 from untwist.data.groups import OwnFolds
 from untwist.growth import Growth
@@ -88,6 +89,7 @@ RECIPE_DEFAULTS: dict[str, Any] = {
     "interaction_cst": None,
     "engine": "auto",
     "device": "cpu",
+    "order": None,
     "callbacks": None,
     "n_jobs": None,
     "random_state": None,
@@ -150,45 +152,43 @@ class Settings:
         The loss, None for the alpha-loss, and which of `untwist.theory.links.LINKS` it is boosted with.
     cv : int, splitter or iterable
         The number of folds, or folds of one's own as they were given.
-    categorical_features, monotonic_cst, interaction_cst, feature_weights, class_weight
-        As given.
-    warm_start, callbacks, n_jobs, verbose
+    columns : ColumnRules
+        What was said of columns.
+    class_weight, callbacks, verbose
         As given.
     metric : Metric or None
         What is measured after each round besides log-loss and error, and stops a fit with given settings early.
     seed : int
         What all random choices of the fit follow from.
+    order : tuple or None
+        The labels, the lowest first, where classes have an order.
     """
 
     engine: Engine
     engine_options: EngineOptions
     accepted_tables: AcceptedTables
+    columns: ColumnRules
+    class_weight: Any
+    callbacks: tuple[Callback, ...]
+    verbose: int
+    seed: int
     automatic: bool
     alphas: tuple[float, ...] | None
     depths: tuple[int, ...]
-    n_rounds: int | None
-    step: float | None
-    by_edge: bool
-    patience: int
-    known_noise: tuple[float, float] | Array | None
-    estimates_noise: bool
-    mixes: bool
-    shares: tuple[float | None, ...]
     init: str
-    loss: Loss | None
-    link_name: str
-    categorical_features: Any
-    monotonic_cst: Any
-    interaction_cst: Any
-    feature_weights: Any
-    class_weight: Any
-    warm_start: bool
-    callbacks: tuple[Callback, ...]
-    n_jobs: int | None
-    verbose: int
-    seed: int
+    by_edge: bool
+    n_rounds: int | None = None
+    step: float | None = None
+    patience: int = 0
+    known_noise: tuple[float, float] | Array | None = None
+    estimates_noise: bool = False
+    mixes: bool = False
+    shares: tuple[float | None, ...] = (None,)
+    loss: Loss | None = None
+    link_name: str = "clipped"
     metric: Metric | None = None
     cv: Any = N_FOLDS
+    order: tuple[Any, ...] | None = None
 
     @property
     def growth(self) -> TreeGrowth:
@@ -206,7 +206,7 @@ class Settings:
         return self.loss is None and self.alphas is not None and self.alphas[0] < 0
 
     def check_classes(self, n_classes: int) -> None:
-        """Raise an error for what does not go with so many classes."""
+        """Raise an error for what does not go with this number of classes."""
         known = self.known_noise
         if known is not None and len(known) != n_classes:  # Two rates are as many as there are classes.
             raise ValueError(
@@ -221,9 +221,9 @@ class Settings:
 
     def mixes_families(self, n_classes: int) -> bool:
         """Tell whether trees of random thresholds, which heed no rules for columns, join the boosted ones."""
-        if not self.mixes or self.interaction_cst is not None or self.feature_weights is not None:
+        if not self.mixes or self.columns.interaction_cst is not None:
             return False
-        return self.engine.boosts_jointly and (n_classes > 2 or not _has_directions(self.monotonic_cst))
+        return self.engine.boosts_jointly and (n_classes > 2 or not self.columns.has_directions)
 
     def make_link(self, alpha: float) -> Link:
         """Return the link at an alpha."""
@@ -299,25 +299,16 @@ def resolve_recipe(parameters: Mapping[str, Any], *, seed: int | None = None) ->
         automatic=True,
         alphas=ALPHAS,
         depths=DEPTHS,
-        n_rounds=None,
-        step=None,
         by_edge=False,
-        patience=0,
         known_noise=None if estimates_noise else noise,
+        order=_check_order(parameters["order"]),
         estimates_noise=estimates_noise,
         mixes=True,
         shares=MIXED_SHARES,
         init="prior",
-        loss=None,
-        link_name="clipped",
-        categorical_features=parameters["categorical_features"],
-        monotonic_cst=parameters["monotonic_cst"],
-        interaction_cst=parameters["interaction_cst"],
-        feature_weights=None,
+        columns=_read_columns(parameters),
         class_weight=parameters["class_weight"],
-        warm_start=False,
         callbacks=_check_callbacks(parameters["callbacks"]),
-        n_jobs=parameters["n_jobs"],
         verbose=_check_verbose(parameters["verbose"]),
         seed=_draw_seed(parameters["random_state"]) if seed is None else seed,
         cv=_check_cv(parameters["cv"]),
@@ -382,24 +373,21 @@ def resolve_paper(parameters: Mapping[str, Any], *, seed: int | None = None) -> 
         step=_check_step(parameters["step_size"], parameters["learning_rate"]),
         by_edge=parameters["learning_rate"] is None,
         patience=_check_early_stopping(parameters["early_stopping"]),
-        known_noise=None,
-        estimates_noise=False,
-        mixes=False,
-        shares=(None,),
         init=_check_init(growth["init"]),
         loss=loss,
         link_name=_check_link(parameters["link"], loss, alphas, engine),
-        categorical_features=parameters["categorical_features"],
-        monotonic_cst=parameters["monotonic_cst"],
-        interaction_cst=parameters["interaction_cst"],
-        feature_weights=growth["feature_weights"],
+        columns=replace(_read_columns(parameters), feature_weights=growth["feature_weights"]),
         class_weight=parameters["class_weight"],
-        warm_start=bool(parameters["warm_start"]),
         callbacks=_check_callbacks(parameters["callbacks"]),
-        n_jobs=parameters["n_jobs"],
         verbose=_check_verbose(parameters["verbose"]),
         seed=_draw_seed(parameters["random_state"]) if seed is None else seed,
         metric=read_metric(parameters["eval_metric"]),
+    )
+
+
+def _read_columns(parameters: Mapping[str, Any]) -> ColumnRules:
+    return ColumnRules(
+        **{name: parameters[name] for name in ("categorical_features", "monotonic_cst", "interaction_cst")}
     )
 
 
@@ -525,6 +513,15 @@ def _check_estimator(estimator: Any) -> Any:
     return estimator
 
 
+def _check_order(order: Any) -> tuple[Any, ...] | None:
+    """Return the labels, the lowest first, or None."""
+    if order is None:
+        return None
+    if isinstance(order, str) or np.ndim(order) != 1:
+        raise ValueError(f"order must be a list of all labels, the lowest first, or None, got {order!r}")
+    return tuple(np.asarray(order).tolist())
+
+
 def _check_noise(noise: Any) -> Any:
     """Return what is said of the noise: "auto", None, two rates, or the transition matrix of more classes."""
     if noise is None or _is_auto(noise):
@@ -540,13 +537,6 @@ def _check_noise(noise: Any) -> Any:
     if rate_neg + rate_pos >= 1:
         raise ValueError(f"noise must be two rates that sum to less than 1, got {noise!r}: swap the labels first")
     return rate_neg, rate_pos
-
-
-def _has_directions(monotonic_cst: Any) -> bool:
-    """Tell whether any column is to be monotone."""
-    directions = list(monotonic_cst.values()) if isinstance(monotonic_cst, dict) else monotonic_cst
-    # What is no list of directions is refused where the table is known.
-    return directions is not None and np.ndim(directions) > 0 and bool(np.any([one != 0 for one in directions]))
 
 
 def _check_link(link: Any, loss: Loss | None, alphas: tuple[float, ...] | None, engine: Engine) -> str:

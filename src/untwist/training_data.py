@@ -5,23 +5,19 @@ Workers of a distributed fit agree in here on the seed; while the engine makes i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from untwist.arguments import Array
-from untwist.boosting.engines.engine import Dataset, EngineOptions, Rows, Task, TreeGrowth
-from untwist.boosting.forest import iterate_row_blocks
+from untwist.boosting.engines.engine import Dataset, Rows, Task, TreeGrowth
 from untwist.boosting.memory import check_memory_of_boosters
 from untwist.boosting.starting import find_prior_score, weigh_classes_exactly
 from untwist.data import tables
 from untwist.data.batches import Encoded
-from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import mix_bits, split_items_into_folds
 from untwist.data.groups import (
@@ -36,12 +32,10 @@ from untwist.data.labels import (
 )
 from untwist.data.sources import LabelSources
 from untwist.data.targets import are_rows_known
-from untwist.data.twins import Twins, draw_rows, find_split_rows, find_twins
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.fit_arguments import NO_REVIEW_FOR_WORKERS, InitScores, SourceColumns, ValidationTable
 from untwist.model import FittedModel
-from untwist.noise.paper import MenonEstimate, menon
-from untwist.noise.posterior import find_posterior_floor, turns_labels_over
+from untwist.noise.posterior import find_posterior_floor
 from untwist.settings import N_FOLDS, VALIDATION_FRACTION, Settings
 from untwist.sums import add_up
 from untwist.theory.links import Link
@@ -49,8 +43,24 @@ from untwist.training_table import TrainingTable
 
 __all__ = ["TrainingData", "check_review_allowed"]
 
-#: So many rows are hashed at once, so that what it takes of memory is bounded.
-ROWS_PER_HASHING = 65_536
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """The rows that the loss is followed by.
+
+    Parameters
+    ----------
+    weight : array or None
+        What each row weighs in the validation loss; None where there are no validation rows.
+    was_given : bool
+        Whether the validation rows were given, or drawn from the training rows.
+    share : array
+        The share of each training row's weight that was drawn for validation.
+    """
+
+    weight: Array | None
+    was_given: bool
+    share: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +77,8 @@ class TrainingData:
         The same as the engine holds them: once, or where columns are coded by their labels once for each fold.
     weight : array
         What each row weighs in training: 0 for validation rows.
-    validation_weight : array or None
-        What each row weighs in the validation loss; None where there are no validation rows.
-    validation_was_given : bool
-        Whether the validation rows were given, or drawn from the training rows.
-    validation_share : array
-        The share of each training row's weight that was drawn for validation.
+    validation : Validation
+        The rows that the loss is followed by, if there are such.
     folds : array or None
         The weight of each row that each fold sets aside; None where nothing is to be chosen.
     classes, class_weights, encoder
@@ -106,9 +112,7 @@ class TrainingData:
     rows: Rows
     datasets: tuple[Dataset, ...]
     weight: Array
-    validation_weight: Array | None
-    validation_was_given: bool
-    validation_share: Array
+    validation: Validation
     folds: Array | None
     classes: NDArray[Any]
     class_weights: Array
@@ -170,71 +174,41 @@ class TrainingData:
         sources = SourceColumns() if sources is None else sources
         sources.check_allowed(settings, workers)
         check_review_allowed(has_review, settings, sources, workers)
-        seed = workers.broadcast_first(settings.seed)
+        seed = workers.gather(settings.seed)[0]
         table = TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
         if previous is None and not are_rows_known():
             table.check_sense(y)
-        groups = table.read_groups(sources)
+        groups = sources.read_groups(table.n_rows)
         label_sources = table.read_sources(sources, groups)
         rows, validation_weight = table.append_validation(validation, estimator)
         items = _find_items_to_keep_together(settings, groups, label_sources)
         n_folds = _count_folds(settings, table, rows, groups, items)
         if boosts:
-            check_memory_of_boosters(
-                settings.engine,
-                len(rows.labels),
-                len(table.classes),
-                jointly=settings.boosts_jointly(len(table.classes)),
-                n_folds=n_folds,
-                device=settings.engine_options.device,
-            )
-        begin_at = (InitScores() if init_scores is None else init_scores).read(
-            table.n_rows,
-            len(rows.labels) - table.n_rows,
-            len(list_positive_classes(len(table.classes))),
-            workers,
+            _check_memory(settings, rows, n_folds)
+        starts = (InitScores() if init_scores is None else init_scores).read(
+            table.n_rows, len(rows.labels) - table.n_rows, len(list_positive_classes(len(table.classes))), workers
         )
-        growth = replace(
-            settings.growth,
-            seed=seed,
-            monotone=table.find_directions(estimator),
-            interactions=table.find_interactions(),
-            feature_weights=table.find_feature_weights(),
+        growth = settings.columns.tell(
+            settings.growth, table.encoder, len(table.classes), settings.turns_labels_over, estimator
         )
+        growth = replace(growth, seed=seed)
         options = replace(settings.engine_options, growth=growth)
-        coding = table.coding
         # Rows are set aside by what they contain before columns are coded, which depends on what is set aside.
+        coding = table.coding
         contents: Dataset = settings.engine.make_dataset(rows, options) if coding is None else coding
-        validation_was_given = validation_weight is not None
-        if groups is not None and not validation_was_given:
+        if groups is not None and validation_weight is None:
             own = contents.hashes() if label_sources is None else mix_bits(label_sources.items.astype(np.uint64))
             rows = replace(rows, groups=groups.hash_rows(own))
-        weight, validation_share = rows.weight, np.zeros(table.n_rows)
-        if settings.patience and not validation_was_given:
-            share = table.check_enough_to_hold_out(VALIDATION_FRACTION)
-            validation_share = settings.engine.hold_out(contents, rows, share, seed)
-            validation_weight, weight = weight * validation_share, weight * (1.0 - validation_share)
-        folds = own_folds = None
-        if settings.automatic and not isinstance(settings.cv, int):
-            own_folds = table.read_own_folds(X, groups, label_sources, has_review)
-            folds = np.where(own_folds.held_out, rows.weight, 0.0)
-        elif settings.automatic:
-            folds = _make_folds(settings, contents, rows, items, len(table.classes), seed)
-        datasets: tuple[Dataset, ...] = (contents,)
-        fold_numbers: tuple[NDArray[np.float32], ...] = ()
-        if coding is not None:
-            trained = None
-            if folds is not None:
-                trained = [_weigh_training(weight, folds, own_folds, fold) for fold in range(len(folds))]
-            rows, datasets, fold_numbers = _code_rows(settings, options, rows, coding, weight[: table.n_rows], trained)
+        held_out = _hold_out(settings, table, contents, rows, validation_weight, seed)
+        weight = rows.weight * (1.0 - held_out.share) if held_out.share.any() else rows.weight
+        own_folds = table.read_own_folds(X, groups, label_sources, has_review)
+        folds = _make_folds(settings, contents, rows, items, own_folds, seed)
         data = cls(
             settings=settings,
             rows=rows,
-            datasets=datasets,
+            datasets=(contents,),
             weight=weight,
-            validation_weight=validation_weight,
-            validation_was_given=validation_was_given,
-            validation_share=validation_share,
+            validation=held_out,
             folds=folds,
             classes=table.classes,
             class_weights=table.class_weights,
@@ -245,28 +219,20 @@ class TrainingData:
             workers=workers,
             table=rows.X if coding is None else table.X,
             sources=label_sources,
-            coding=coding,
-            fold_numbers=fold_numbers,
-            init_scores=begin_at,
+            init_scores=starts,
             groups=groups,
             own_folds=own_folds,
         )
-        data.check_trained_classes()
-        return data
-
-    def check_trained_classes(self) -> None:
-        """Raise an error where groups, or folds of one's own, leave a model without rows of a class."""
-        if self.groups is None and self.own_folds is None:
-            return
-        parts = range(1 if self.folds is None else len(self.folds))
-        by_fold = (self.training_weight(fold) for fold in parts)
-        check_trained_classes(self.rows.labels, self.rows.weight, self.classes, by_fold, self.own_folds, self.workers)
+        _check_trained_classes(data)
+        return data if coding is None else _code_columns(data, coding)
 
     def training_weight(self, fold: int) -> Array:
         """Return the weight of each row that the model of a fold trains on."""
         if self.folds is None:
             return self.weight
-        return _weigh_training(self.weight, self.folds, self.own_folds, fold)
+        if self.own_folds is None:
+            return np.asarray(self.weight - self.folds[fold])
+        return np.where(self.own_folds.trained[fold], self.weight, 0.0)
 
     def dataset_of(self, fold: int) -> Dataset:
         """Return the rows as the model of a fold sees them; of a fit without folds that is fold 0."""
@@ -293,39 +259,33 @@ class TrainingData:
             return None
         schema = self.encoder.schema
         schema = replace(schema, numbers={column: schema.numbers[column] for column in still_coded})
-        rows = replace(self.rows, X=self.table, n_categories=schema.n_sets)
-        options = replace(self.settings.engine_options, growth=self.growth)
-        coding = None
-        fold_numbers: tuple[NDArray[np.float32], ...] = ()
-        if still_coded:
-            coding = self.coding.keep(still_coded)
-            trained = [self.training_weight(fold) for fold in range(len(self.folds))]
-            rows, datasets, fold_numbers = _code_rows(self.settings, options, rows, coding, self.weight, trained)
-        else:
-            datasets = (self.settings.engine.make_dataset(rows, options),)
-        return replace(
+        by_sets = replace(
             self,
-            rows=rows,
-            datasets=datasets,
+            rows=replace(self.rows, X=self.table, n_categories=schema.n_sets),
             encoder=replace(self.encoder, schema=schema),
-            coding=coding,
-            fold_numbers=fold_numbers,
+            coding=None,
+            fold_numbers=(),
         )
+        if still_coded:
+            return _code_columns(by_sets, self.coding.keep(still_coded))
+        return replace(by_sets, datasets=_bin_tables(self, by_sets.rows))
 
     def join_folds(self) -> TrainingData:
-        """Return the same rows without folds: all of them train, and the loss is that of the training rows."""
-        datasets = self.datasets
-        if self.fold_numbers:
-            options = replace(self.settings.engine_options, growth=self.growth)
-            datasets = (self.settings.engine.make_dataset(self.rows, options),)
+        """Return the same rows in one fold, which trains on all and judges all: the loss is that of training."""
+        everything = np.ones((1, self.n_rows), dtype=np.bool_)
         return replace(
-            self, folds=None, own_folds=None, validation_weight=self.weight, datasets=datasets, fold_numbers=()
+            self,
+            folds=self.weight[None],
+            own_folds=OwnFolds(everything, everything),
+            datasets=_bin_tables(self, self.rows) if self.fold_numbers else self.datasets,
+            fold_numbers=(),
         )
 
     def relabel(self, labels: NDArray[np.uint32], worth: Array) -> TrainingData:
         """Return the same rows, in the same folds, with other labels and weights.
 
-        Columns that are coded by labels keep the numbers that they have.
+        Columns that are coded by labels keep the numbers that they have. Labels of sources stay as they are, and so do
+        the bins of their rows.
 
         Parameters
         ----------
@@ -342,22 +302,13 @@ class TrainingData:
         before, after = (self.class_weights[one] for one in (self.rows.labels, labels))
         factor = worth * np.divide(after, before, out=np.ones_like(after), where=before > 0)
         rows = replace(self.rows, labels=labels, weight=self.rows.weight * factor)
-        options = replace(self.settings.engine_options, growth=self.growth)
+        weighed = replace(self, rows=rows, weight=self.weight * factor, folds=self.folds * factor)
+        if self.sources is not None:
+            return weighed
         by_fold = [rows]
         if self.coding is not None and self.fold_numbers:
             by_fold = [_put_numbers(rows, self.coding, numbers) for numbers in self.fold_numbers]
-        return replace(
-            self,
-            rows=rows,
-            weight=self.weight * factor,
-            folds=self.folds * factor,
-            datasets=tuple(self.settings.engine.make_dataset(one, options) for one in by_fold),
-        )
-
-    @property
-    def posterior_floor(self) -> float:
-        """By the rule of succession, no posterior can be nearer to 0 or 1 than this."""
-        return find_posterior_floor(self.n_effective_rows)
+        return replace(weighed, datasets=_bin_tables(self, *by_fold))
 
     @property
     def boosts_jointly(self) -> bool:
@@ -392,16 +343,6 @@ class TrainingData:
             for label in list_positive_classes(len(self.classes))
         ]
 
-    def find_given_scores(self, link: Link, class_index: int) -> Array | None:
-        """Return the score of each row that a booster was told to begin at, None where it was told nothing.
-
-        What is given is a score of the clean posterior, and what is boosted one of the twisted posterior.
-        """
-        if self.init_scores is None:
-            return None
-        given = self.init_scores[:, class_index]
-        return -given if turns_labels_over(link) else given
-
     def make_task(self, link: Link, step_size: float, class_index: int) -> Task:
         """Return what the booster of a class has to do in a plain fit."""
         return Task(
@@ -411,83 +352,11 @@ class TrainingData:
             by_edge=self.settings.by_edge,
             positive_class=self.positive_classes[class_index],
             weight=self.weight,
-            validation_weight=self.validation_weight,
-            posterior_floor=self.posterior_floor,
+            validation_weight=self.validation.weight,
+            posterior_floor=find_posterior_floor(self.n_effective_rows),
             begins_at_shares=self.settings.init == "prior",
             stream=class_index,
         )
-
-    def find_twins(self) -> Twins | None:
-        """Look for rows that nearly repeat rows of other folds: groups that were given may not keep them together.
-
-        Returns
-        -------
-        Twins or None
-            None too where the table is sparse, or where other workers have rows: nobody looks then.
-        """
-        if self.folds is None or self.workers.size > 1:
-            return None
-        if not isinstance(self.table, (np.ndarray, Encoded)):
-            return None
-        judged = self.folds.any(axis=0)
-        # Rows of the same one of many categories are no twins by that: what a category says is there to be learned.
-        coded = () if self.coding is None else self.coding.n_categories
-        compared = [column for column in range(self.table.shape[1]) if column not in coded]
-        hashes = self.datasets[0].hashes() if self.coding is None else self.coding.hashes()
-        rows = draw_rows(hashes, self.weight, len(compared), lambda tied: self._hash_exactly(tied, compared))
-        numbers = self.table.take_rows(rows) if isinstance(self.table, Encoded) else self.table[rows]
-        fold_of_row = np.where(judged, self.folds.argmax(axis=0), -1)[rows]
-        trained = np.stack([self.training_weight(fold)[rows] > 0 for fold in range(len(self.folds))])
-        if not self._folds_are_told:
-            # Where copies of a row lie in several folds, the order of the table may decide which copy lies in which.
-            # No such row is asked for its twins, and it counts as one that every fold trains on.
-            is_split = find_split_rows(hashes, rows, self.folds)
-            fold_of_row[is_split] = -1
-            trained[:, is_split] = True
-        table = ComparedRows(numbers, self.encoder, compared)
-        group = None if self.groups is None else self.groups.index[rows]
-        twins = find_twins(table, self.rows.labels[rows], fold_of_row, trained, group)
-        if twins is None:
-            return None
-        column = twins.find_group_column(zip(self.encoder.feature_labels, numbers.T, strict=True))
-        pairs, pairs_beyond = rows[twins.pairs], rows[twins.pairs_beyond]
-        has_groups = self.groups is not None
-        return replace(twins, column=column, pairs=pairs, pairs_beyond=pairs_beyond, has_groups=has_groups)
-
-    @property
-    def _folds_are_told(self) -> bool:
-        """Whether more than the contents of a row tells which folds it lies in: its group, or folds of one's own."""
-        return self.own_folds is not None or self.groups is not None
-
-    def _hash_exactly(self, rows: NDArray[np.intp], columns: Sequence[int]) -> NDArray[np.uint64]:
-        """Return hashes of the numbers in these columns and of the labels of some rows, whose positions are in order.
-
-        The engine's hashes are of bins, each of which may hold several numbers. Groups and folds of one's own are
-        hashed too, as copies of a row may lie in different ones.
-        """
-        parts = []
-        for where, block in iterate_row_blocks(self.table):
-            first, last = np.searchsorted(rows, (where.start, where.stop))
-            for start in range(first, last, ROWS_PER_HASHING):
-                chosen = rows[start : min(last, start + ROWS_PER_HASHING)] - where.start
-                parts.append(ComparedRows(block[chosen], self.encoder, columns).hashes)
-        hashes = mix_bits(np.concatenate(parts) ^ mix_bits(self.rows.labels[rows].astype(np.uint64)))
-        if self.groups is not None:
-            hashes = mix_bits(hashes ^ mix_bits(self.groups.index[rows].astype(np.uint64)))
-        if self.folds is not None and self._folds_are_told:
-            for fold, is_judged in enumerate(self.folds[:, rows] > 0):
-                is_trained = self.training_weight(fold)[rows] > 0
-                hashes = mix_bits(hashes + is_judged.astype(np.uint64) + 2 * is_trained.astype(np.uint64))
-        return hashes
-
-    def estimate_menon(self) -> MenonEstimate:
-        """Return the paper's estimate of the noise, and with it alpha."""
-        if isinstance(self.rows.X, Encoded):
-            raise ValueError('alpha="menon" needs the table in memory, got Batches: give a number')
-        rows = np.flatnonzero(self.rows.weight)
-        table = self.rows.X[rows].toarray() if sparse.issparse(self.rows.X) else self.rows.X[rows]
-        weight = self.rows.weight[rows]
-        return menon(table, self.rows.labels[rows], sample_weight=weight, random_state=self.growth.seed)
 
     def unweigh_classes(self) -> Array:
         """Return the sample weight of each training row, without that of its class."""
@@ -517,7 +386,7 @@ def check_review_allowed(has_review: bool, settings: Settings, sources: SourceCo
         )
 
 
-def _refuse_too_many_folds(n_folds: int, rows: Rows, items: NDArray[np.intp] | None, n_classes: int) -> None:
+def _refuse_too_many_folds(n_folds: int, rows: Rows, items: NDArray[np.intp] | None) -> None:
     """Raise an error where more folds are asked for than there are rows of a class, groups or items to fill them.
 
     The default number is not refused: few rows make fewer folds. A row counts as the copies that its weight stands for,
@@ -532,9 +401,9 @@ def _refuse_too_many_folds(n_folds: int, rows: Rows, items: NDArray[np.intp] | N
         unit, counts = "items", np.array([len(np.unique(items[present]))])
     else:
         unit, labels, weight = "rows of the largest class", rows.labels[present], rows.weight[present]
-        copies = np.bincount(labels, weights=np.clip(np.rint(weight), 1, n_folds), minlength=n_classes)
+        copies = np.bincount(labels, weights=np.clip(np.rint(weight), 1, n_folds), minlength=rows.n_classes)
         # The weights of equal rows add up before they are rounded.
-        counts = np.maximum(copies, np.ceil(np.bincount(labels, np.minimum(weight, n_folds), n_classes)))
+        counts = np.maximum(copies, np.ceil(np.bincount(labels, np.minimum(weight, n_folds), rows.n_classes)))
     most = int(rows.workers.sum(counts).max())
     if n_folds > most:
         raise ValueError(f"cv must be at most the number of {unit}, {most}, got {n_folds}: take fewer folds")
@@ -560,47 +429,82 @@ def _count_folds(
         return 0
     if groups is not None:
         return min(settings.cv, table.n_rows)
-    _refuse_too_many_folds(settings.cv, rows, items, len(table.classes))
+    _refuse_too_many_folds(settings.cv, rows, items)
     return settings.cv
 
 
 def _make_folds(
-    settings: Settings, contents: Dataset, rows: Rows, items: NDArray[np.intp] | None, n_classes: int, seed: int
-) -> Array:
-    """Return the weight of each row that each fold sets aside, drawn by what rows hold, by items or by groups."""
+    settings: Settings,
+    contents: Dataset,
+    rows: Rows,
+    items: NDArray[np.intp] | None,
+    own_folds: OwnFolds | None,
+    seed: int,
+) -> Array | None:
+    """Return the weight of each row that each fold sets aside, drawn by what rows hold, by items or by groups.
+
+    Folds of one's own are not drawn; None where nothing is to be chosen.
+    """
+    if not settings.automatic:
+        return None
+    if own_folds is not None:
+        return np.where(own_folds.held_out, rows.weight, 0.0)
     if rows.groups is not None:
-        _refuse_too_many_folds(settings.cv, rows, None, n_classes)
+        _refuse_too_many_folds(settings.cv, rows, None)
     if items is None:
         return settings.engine.make_folds(contents, rows, settings.cv, seed)
     return split_items_into_folds(contents.hashes(), items, rows.labels, rows.weight, settings.cv, seed)
 
 
-def _weigh_training(weight: Array, folds: Array, own_folds: OwnFolds | None, fold: int) -> Array:
-    """Return the weight of each row that a fold trains on: all that it does not set aside, or what it was told."""
-    if own_folds is None:
-        return np.asarray(weight - folds[fold])
-    return np.where(own_folds.trained[fold], weight, 0.0)
+def _check_memory(settings: Settings, rows: Rows, n_folds: int) -> None:
+    """Raise a MemoryError where boosting would take more memory than there is."""
+    check_memory_of_boosters(
+        settings.engine,
+        len(rows.labels),
+        rows.n_classes,
+        jointly=settings.boosts_jointly(rows.n_classes),
+        n_folds=n_folds,
+        device=settings.engine_options.device,
+    )
 
 
-def _code_rows(
-    settings: Settings,
-    options: EngineOptions,
-    rows: Rows,
-    coding: LabelCoding,
-    weight: Array,
-    trained: list[Array] | None,
-) -> tuple[Rows, tuple[Dataset, ...], tuple[NDArray[np.float32], ...]]:
-    """Return rows with columns that are coded by labels, the same as the engine holds them, and the numbers of folds.
+def _hold_out(
+    settings: Settings, table: TrainingTable, contents: Dataset, rows: Rows, given: Array | None, seed: int
+) -> Validation:
+    """Return the validation rows: those that were given, with these weights, or what early stopping holds out."""
+    if given is not None or not settings.patience:
+        return Validation(given, given is not None, np.zeros(table.n_rows))
+    table.check_enough_to_hold_out()
+    share = settings.engine.hold_out(contents, rows, VALIDATION_FRACTION, seed)
+    return Validation(rows.weight * share, False, share)
 
-    With folds, given by the weight that each trains on, there is a dataset for each, whose numbers come from the rows
-    that its model trains on and no others.
+
+def _check_trained_classes(data: TrainingData) -> None:
+    """Raise an error where groups, or folds of one's own, leave a model without rows of a class."""
+    if data.groups is None and data.own_folds is None:
+        return
+    parts = range(1 if data.folds is None else len(data.folds))
+    by_fold = (data.training_weight(fold) for fold in parts)
+    check_trained_classes(data.rows.labels, data.rows.weight, data.classes, by_fold, data.own_folds, data.workers)
+
+
+def _code_columns(data: TrainingData, coding: LabelCoding) -> TrainingData:
+    """Return the same with columns that are coded by their labels.
+
+    With folds there is a dataset for each, whose numbers come from the rows that its model trains on and no others.
     """
-    rows = _put_numbers(rows, coding, coding.number_rows(weight))
-    if trained is None:
-        return rows, (settings.engine.make_dataset(rows, options),), ()
-    fold_numbers = tuple(coding.number_rows(one) for one in trained)
-    datasets = [settings.engine.make_dataset(_put_numbers(rows, coding, numbers), options) for numbers in fold_numbers]
-    return rows, tuple(datasets), fold_numbers
+    rows = _put_numbers(data.rows, coding, coding.number_rows(data.weight[: data.n_rows]))
+    if data.folds is None:
+        return replace(data, rows=rows, datasets=_bin_tables(data, rows), coding=coding)
+    numbers = tuple(coding.number_rows(data.training_weight(fold)) for fold in range(len(data.folds)))
+    datasets = _bin_tables(data, *(_put_numbers(rows, coding, of_fold) for of_fold in numbers))
+    return replace(data, rows=rows, datasets=datasets, coding=coding, fold_numbers=numbers)
+
+
+def _bin_tables(data: TrainingData, *tables: Rows) -> tuple[Dataset, ...]:
+    """Return tables as the engine holds them."""
+    options = replace(data.settings.engine_options, growth=data.growth)
+    return tuple(data.settings.engine.make_dataset(rows, options) for rows in tables)
 
 
 def _put_numbers(rows: Rows, coding: LabelCoding, numbers: NDArray[np.float32]) -> Rows:

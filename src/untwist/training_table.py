@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import (
-    _check_monotonic_cst,
     _check_sample_weight,
     _check_y,
     _get_feature_names,
     check_consistent_length,
 )
 
-from untwist.arguments import Array, check_numbers
+from untwist.arguments import Array
 from untwist.boosting.engines.engine import Rows
 from untwist.boosting.forest import iterate_row_blocks
 from untwist.data import tables
@@ -34,10 +31,6 @@ from untwist.data.encoding import TableEncoder
 from untwist.data.groups import (
     OwnFolds,
     RowGroups,
-    check_own_folds,
-    keep_items_in_groups,
-    read_groups,
-    read_own_folds,
 )
 from untwist.data.label_coding import MANY_CATEGORIES, LabelCoding
 from untwist.data.labels import (
@@ -48,19 +41,16 @@ from untwist.data.labels import (
     settle_objects,
     weigh_classes,
 )
-from untwist.data.sources import UNKNOWN, LabelSources, find_items, find_source_columns, hash_rows, read_names
+from untwist.data.sources import LabelSources, find_source_columns, hash_rows
 from untwist.data.tables import Schema
 from untwist.data.targets import refuse_regression_target
 from untwist.data.workers import Workers
-from untwist.fit_arguments import SourceColumns, ValidationTable
+from untwist.fit_arguments import SourceColumns, ValidationTable, read_folds
 from untwist.model import FittedModel
-from untwist.settings import Settings
+from untwist.settings import VALIDATION_FRACTION, Settings
 from untwist.sums import add_up_by_group
 
 __all__ = ["TrainingTable"]
-
-#: What `interaction_cst` may be.
-KINDS_OF_INTERACTIONS = 'interaction_cst must be None, "pairwise", "no_interactions" or a list of sets of columns'
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,34 +131,26 @@ class TrainingTable:
         if words is not None:
             warnings.warn(words, UserWarning, stacklevel=4)
 
-    def read_groups(self, columns: SourceColumns) -> RowGroups | None:
-        """Return which rows belong together, if that was told."""
-        return None if columns.groups is None else read_groups(columns.groups, self.n_rows)
-
     def read_own_folds(
         self, X: Any, groups: RowGroups | None, sources: LabelSources | None, has_review: bool
-    ) -> OwnFolds:
-        """Return folds of one's own, which must keep groups and items together."""
+    ) -> OwnFolds | None:
+        """Return folds of one's own, which must keep groups and items together; None where folds are drawn, if any."""
+        if not self.settings.automatic:
+            return None
         table = np.zeros((self.n_rows, 1)) if isinstance(X, Batches) else X
-        numbers = None if groups is None else groups.number_rows()
-        folds = read_own_folds(self.settings.cv, table, self.classes[self.labels], numbers)
-        needs_all = "reviewed" if has_review else "source" if sources is not None else None
-        check_own_folds(folds, groups, None if sources is None else sources.items, needs_all)
-        return folds
+        return read_folds(self.settings.cv, table, self.classes[self.labels], groups, sources, has_review)
 
     def read_sources(self, columns: SourceColumns, groups: RowGroups | None = None) -> LabelSources | None:
         """Return who gave each label and which rows are of one item, if that was told."""
-        if columns.source is None:
-            return None
-        names, index = read_names("source", columns.source, self.n_rows)
-        if not (self.weight[index != UNKNOWN] > 0).any():
-            raise ValueError("source must be known for some of the rows with a weight, got none but unknown ones")
-        named = None if columns.item is None else read_names("item", columns.item, self.n_rows)[1]
+        sources = columns.read_sources(self._hash_contents, self.labels, self.weight, groups)
+        if sources is not None:
+            self._warn_of_source_among_columns(sources.index)
+        return sources
+
+    def _hash_contents(self) -> NDArray[np.uint64]:
+        """Return a hash of what each row holds."""
         blocks = [self.X] if sparse.issparse(self.X) else (block for _, block in iterate_row_blocks(self.X))
-        contents = np.concatenate([hash_rows(block) for block in blocks])
-        contents, named = keep_items_in_groups(contents, named, groups)
-        self._warn_of_source_among_columns(index)
-        return LabelSources(names, index, find_items(contents, index, self.labels, self.weight, named))
+        return np.concatenate([hash_rows(block) for block in blocks])
 
     def _warn_of_source_among_columns(self, index: NDArray[np.intp]) -> None:
         """Warn of a column that is the source: the model would learn the noise of each as if it were the truth."""
@@ -211,8 +193,9 @@ class TrainingTable:
             raise ValueError("sample_weight_val must be finite and non-negative, not all 0")
         return X_val, y_val, weight
 
-    def check_enough_to_hold_out(self, share: float) -> float:
-        """Return the share of rows to hold out, if there are rows enough to do so."""
+    def check_enough_to_hold_out(self) -> None:
+        """Raise an error where there are too few rows to hold out some of them."""
+        share = VALIDATION_FRACTION
         counted = [add_up_by_group(one, self.labels, len(self.classes)) for one in (self.weight > 0, self.weight)]
         counts = np.maximum(*self.workers.sum(np.stack(counted)))
         n_rows, smallest = int(counts.sum()), int(counts[counts > 0].min())
@@ -221,75 +204,6 @@ class TrainingTable:
                 f"early_stopping cannot hold out {share:g} of {n_rows} rows, {smallest} in the smallest class: "
                 "give X_val and y_val, or more rows"
             )
-        return share
-
-    def find_directions(self, estimator: Any) -> tuple[int, ...]:
-        """Return the direction of each monotone column, in terms of the boosted score."""
-        if self.settings.monotonic_cst is None:
-            return ()
-        directions = _check_monotonic_cst(self.encoder.stand_in_for(estimator), self.settings.monotonic_cst)
-        if not np.any(directions):
-            return ()
-        if len(self.classes) > 2:
-            raise ValueError("monotonic_cst must be None where there are more than two classes")
-        for column in self.encoder.schema.categories:
-            if directions[column]:
-                name = self.encoder.feature_labels[column]
-                raise ValueError(f"monotonic_cst must be 0 for column {name!r}, which holds categories")
-        sign = -1 if self.settings.turns_labels_over else 1
-        return tuple(int(sign * direction) for direction in directions)
-
-    def find_interactions(self) -> tuple[tuple[int, ...], ...]:
-        """Return the groups of columns that may meet in a tree; empty where all may."""
-        given = self.settings.interaction_cst
-        n_features = self.encoder.n_features
-        if given is None:
-            return ()
-        if isinstance(given, str):
-            if given == "no_interactions":
-                return tuple((column,) for column in range(n_features))
-            if given == "pairwise":
-                return tuple(combinations(range(n_features), 2)) if n_features > 1 else ()
-            raise ValueError(f"{KINDS_OF_INTERACTIONS}, got {given!r}")
-        if not isinstance(given, (list, tuple, set, frozenset)):
-            raise ValueError(f"{KINDS_OF_INTERACTIONS}, got {given!r}")
-        groups = [self._find_group(group) for group in given]
-        others = set(range(n_features)).difference(*groups)
-        # As in scikit-learn, columns that no group names make one more group.
-        return tuple(tuple(sorted(group)) for group in [*groups, *([others] if others else [])])
-
-    def _find_group(self, group: Any) -> set[int]:
-        """Return the positions of columns that are given by position or by name."""
-        if isinstance(group, (str, bytes)) or not isinstance(group, Collection):
-            raise ValueError(f"{KINDS_OF_INTERACTIONS}, got a group {group!r}")
-        names = [] if self.encoder.feature_names is None else self.encoder.feature_names.tolist()
-        positions = set()
-        for column in group:
-            if column in names:
-                positions.add(names.index(column))
-                continue
-            is_position = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
-            if not is_position or not 0 <= column < self.encoder.n_features:
-                raise ValueError(
-                    f"interaction_cst must hold columns of X, by position from 0 to {self.encoder.n_features - 1} "
-                    f"or by name, got {column!r}"
-                )
-            positions.add(int(column))
-        return positions
-
-    def find_feature_weights(self) -> tuple[float, ...]:
-        """Return the chance of each column to be drawn; empty where all have the same."""
-        given = self.settings.feature_weights
-        if given is None:
-            return ()
-        weights = check_numbers("feature_weights", given)
-        if weights.shape != (self.encoder.n_features,):
-            raise ValueError(
-                f"feature_weights must be {self.encoder.n_features} numbers, one per column, got shape {weights.shape}"
-            )
-        if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-            raise ValueError(f"feature_weights must be finite and non-negative, not all 0, got {given!r:.100}")
-        return tuple(weights.tolist())
 
 
 def _list_source_columns(X: Any, index: NDArray[np.intp]) -> list[int]:
@@ -349,10 +263,10 @@ def _find_schema(
                 "each worker knows its own labels only: fit on one machine, or anew"
             )
     elif isinstance(X, Batches):
-        schema = X.learn(settings.categorical_features, weight, tables.LARGEST_CODE)
+        schema = X.learn(settings.columns.categorical_features, weight, tables.LARGEST_CODE)
     else:
         most = tables.KNOWN_CATEGORIES if workers.size > 1 else tables.LARGEST_CODE
-        schema = tables.learn(X, settings.categorical_features, weight, most, workers)
+        schema = tables.learn(X, settings.columns.categorical_features, weight, most, workers)
     if schema.categories and not settings.accepted_tables.categories:
         holding = [names[column] if names else column for column in schema.categories]
         raise ValueError(

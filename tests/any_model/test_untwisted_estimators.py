@@ -24,6 +24,7 @@ from untwist.files import dumps
 from untwist.fit_arguments import SourceColumns
 from untwist.noise import NoiseModel
 from untwist.noise.calibration import find_calibration
+from untwist.settings import RECIPE_DEFAULTS, resolve_recipe
 from untwist.twisters import ClassConditionalNoise
 
 
@@ -64,7 +65,7 @@ def test_it_is_clones_by_folds_calibrated_and_corrected(classes):
     X, y, _ = draw_noisy_rows(400, classes=classes)
     new = np.random.default_rng(5).normal(size=(50, 4))
     model = UntwistClassifier(make_linear(), random_state=3).fit(X, y)
-    rows = read_rows(X, y, None, SourceColumns(), 0)
+    rows = read_rows(resolve_recipe({**RECIPE_DEFAULTS, "random_state": 0}), X, y, None, SourceColumns())
     held_out = model.model_.out_of_fold.held_out
     assert held_out.shape == (5, 400)
     posterior, clones = np.empty((400, classes)), []
@@ -224,7 +225,7 @@ class Deaf(BaseEstimator):
         ({"monotonic_cst": [1, 0, 0, 0]}, "monotonic_cst is for the recipe of untwist and must be None"),
         ({"engine": "xgboost"}, "engine is for the recipe of untwist and must be 'auto'"),
         ({"callbacks": [print]}, "callbacks is for the recipe of untwist and must be None"),
-        ({"estimator": Deaf()}, "model must have predict_proba"),
+        ({"estimator": Deaf()}, "estimator must have predict_proba"),
         ({"estimator": GaussianNB}, r"got a class: give GaussianNB\(\)"),
         ({"estimator": "forest"}, "must be a classifier of scikit-learn's kind"),
     ],

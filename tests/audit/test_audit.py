@@ -13,6 +13,8 @@ from helpers.quick import QuickClassifier, make_classifier
 from untwist import UntwistClassifier
 from untwist.audit import LabelAudit, audit_labels
 from untwist.audit.explaining import explain_rows
+from untwist.audit.statements import INDEPENDENT_ERRORS
+from untwist.display import write_range, write_share
 from untwist.noise.rates import estimate_rates
 from untwist.noise.two_classes import TwoClassNoise
 from untwist.twisters import ClassConditionalNoise, ClassNoise, InstanceNoise
@@ -66,7 +68,7 @@ def test_the_number_of_wrong_labels_lies_in_its_interval_or_next_to_it(judged):
     # Posteriors are learned: the rate is a little too low rather than too high.
     assert low - 0.03 < wrong.mean() < high + 0.03
     assert share == pytest.approx(audit.wrong.mean(), abs=2e-3)
-    assert f"2000 labels, {share:.1%} of them wrong ({low:.1%} to {high:.1%})" in str(audit)
+    assert f"2,000 labels, about {write_share(share)} wrong ({write_range(low, high)})" in str(audit)
     for label in (0, 1):
         of_label = audit.given == label
         assert audit.rate_by_label[label][0] == pytest.approx(audit.wrong[of_label].mean(), abs=2e-3)
@@ -164,39 +166,25 @@ def test_clean_labels_are_not_called_wrong(kind):
         with pytest.raises(ValueError, match="false_discovery_rate must lie in"):
             audit.suspects(false_discovery_rate=7)
         assert audit.suspects(budget=3).size == 3
-        assert "would fit" in str(audit)
+        assert "wrong labels; at most" in str(audit) or "cannot be told" in str(audit)
 
 
-def bound_wrong_slowly(audit, rows):
-    """The bounds of `LabelAudit.bound_wrong`, row by row."""
-    low = high = 0.0
-    for row in rows:
-        by_class = dict(zip(audit.classes.tolist(), audit.posterior[row].tolist(), strict=True))
-        own = by_class.pop(audit.given[row])
-        low += audit.wrong[row]
-        high += max(audit.wrong[row], 1.0 if max(by_class.values()) > own else 1.0 - own)
-    if not audit.noise.found and set(audit.weight.tolist()) == {1.0}:
-        high = min(high, math.ceil(audit.verdict.highest_share * len(audit.given)))
-    return low if audit.noise.found else 0.0, max(low, high)
+def test_what_a_review_finds_is_within_the_range_that_was_told(judged):
+    audit, wrong = judged
+    for budget in (20, 100, 300):
+        rows = audit.suspects(budget=budget)
+        found = audit.expected_yield(rows)
+        assert found.low <= found.value <= found.high
+        # Posteriors are learned, and make the share a little too low rather than too high.
+        assert found.low - 0.05 * budget <= np.count_nonzero(wrong[rows]) <= found.high + 0.05 * budget
 
 
-@pytest.mark.parametrize("name", ["three", "shopped"])
-def test_bounds_of_wrong_labels_are_those_of_each_row(name, request, clean):
-    rng = np.random.default_rng(0)
-    audit = request.getfixturevalue(name)[0]
-    for one in (audit, clean):
-        n_rows = len(one.given)
-        for rows in (np.arange(n_rows), rng.integers(0, n_rows, 40), one.suspects(budget=50), np.array([], dtype=int)):
-            assert one.bound_wrong(rows) == pytest.approx(bound_wrong_slowly(one, rows))
-        mask = rng.random(n_rows) < 0.3
-        low, high = one.bound_wrong(mask)
-        assert (low, high) == pytest.approx(bound_wrong_slowly(one, np.flatnonzero(mask)))
-        assert low == (one.expect_wrong(mask) if one.noise.found else 0.0) <= high <= mask.sum()
+def test_rows_are_refused_that_are_no_rows(clean):
     with pytest.raises(ValueError, match="rows must be indices"):
-        clean.bound_wrong([-1])
+        clean.expected_yield([-1])
 
 
-def test_noise_that_looks_like_hard_rows_is_within_the_bounds():
+def test_noise_that_looks_like_hard_rows_is_within_the_range_or_beyond_its_if():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 5))
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
@@ -205,12 +193,16 @@ def test_noise_that_looks_like_hard_rows_is_within_the_bounds():
     assert not audit.noise.found
     for budget in (1, 50, 100, 300):
         rows = audit.suspects(budget=budget)
-        low, high = audit.bound_wrong(rows)
-        assert low <= np.count_nonzero((given != y)[rows]) <= high
+        found = audit.expected_yield(rows)
+        n_wrong = np.count_nonzero((given != y)[rows])
+        assert found.low == 0.0 <= n_wrong
+        # The range is all rows, or it rests on what is not true here, and says so.
+        assert found.high == budget if INDEPENDENT_ERRORS not in found.rests_on else n_wrong > found.high
+    assert INDEPENDENT_ERRORS in found.rests_on
+    assert "if errors do not depend on features" in audit.verdict.describe_yield(found)
     worst = audit.explain(audit.suspects(budget=1)[0])
-    assert (worst.wrong, worst.wrong_at_most) == (audit.wrong[worst.row], 1.0)
-    assert worst.wrong < 0.01
-    assert "up to 100% likely wrong" in str(worst)
+    assert worst.wrong == audit.wrong[worst.row] < 0.01
+    assert "under 1 % likely wrong" in str(worst)
 
 
 def test_several_classes(three):
@@ -552,7 +544,7 @@ def test_bad_cuts_are_named(shopped, settings, message):
 def test_the_noise_of_an_audit_can_be_printed_and_asked(shopped):
     audit, _ = shopped
     assert isinstance(audit.noise, TwoClassNoise)
-    assert str(audit).splitlines()[1].startswith("  of those that say leaves: ")
+    assert str(audit).splitlines()[1].endswith(" of true leaves bear another label")
 
 
 def test_rows_to_correct_may_be_booleans_and_must_exist():

@@ -8,7 +8,8 @@ from sklearn.datasets import load_digits, make_friedman1
 
 from helpers.small_audits import change, make_audit
 from untwist.audit import audit_labels
-from untwist.audit.correcting import find_order, lie_along_order
+from untwist.audit.correcting import lie_along_order
+from untwist.class_order import find_natural_order
 
 pd = pytest.importorskip("pandas", reason="ordered categories are those of pandas")
 
@@ -118,7 +119,7 @@ def test_an_order_is_no_matter_where_confusions_do_not_follow_it():
     ],
 )
 def test_which_classes_have_an_order(labels, order):
-    found = find_order(labels, np.unique(np.asarray(labels)))
+    found = find_natural_order(labels, np.unique(np.asarray(labels)))
     assert (None if found is None else found.tolist()) == order
 
 

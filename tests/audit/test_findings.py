@@ -77,12 +77,6 @@ def test_the_learning_curve_is_that_of_the_best_candidate(shop, three):
         assert errors[best.n_rounds - 1] == pytest.approx(best.error)
 
 
-def test_without_noise_found_finds_are_those_at_most(clean):
-    points = findings.expect_finds(clean, 50)
-    assert points[-1] == (50.0, pytest.approx(clean.bound_wrong(clean.suspects(budget=50))[1]))
-    assert points[-1][1] > 5 + clean.expect_wrong(clean.suspects(budget=50))
-
-
 def test_expected_finds_add_up(shop):
     points = findings.expect_finds(shop, 300)
     assert points[0] == (0.0, 0.0)
@@ -160,8 +154,7 @@ def test_finds_are_counted_along_the_ranking(found):
     points = findings.expect_finds(audit, 40)
     assert [x for x, _ in points] == list(range(41))
     for n, finds in points:
-        expected, at_most = audit.bound_wrong(audit.ranking[: int(n)])
-        assert finds == (expected if found else at_most)
+        assert finds == audit.expected_yield(audit.ranking[: int(n)]).value
     assert findings.expect_finds(audit, 99)[-1][0] == 60
     assert len(findings.expect_finds(make_audit(n=300), 300)) == findings.FINDS_POINTS
 
@@ -173,7 +166,10 @@ def test_without_trees_rows_are_explained_by_their_probability_alone():
         assert (one.row, other.row) == (7, 3)
         assert (one.given, one.predicted, one.wrong) == (audit.given[7], audit.predicted[7], audit.wrong[7])
         assert (one.reasons, one.n_disagreeing, one.n_similar, one.similar) == ((), 0, 0, ())
-        assert one.wrong_at_most == (None if found else audit.wrong_at_most[7])
+        assert one.expected is None
+    by_chance = change(audit, chance=True)
+    (one,) = findings.explain_rows(by_chance, np.array([7]))
+    assert one.expected == audit.posterior[7, audit.label_indices[7]]
 
 
 def test_suspects_are_counted_by_pair(monkeypatch):

@@ -19,15 +19,18 @@ from helpers.quick import QuickClassifier
 from helpers.small_audits import change
 from untwist.audit import audit_labels
 from untwist.audit.explaining import explain_rows
-from untwist.audit.findings import count_finds
 from untwist.audit.judging import doubt_judgement, judge_alike
 from untwist.audit.slices import Excess, find_p_values
+from untwist.audit.verdict import State
 from untwist.commands.steps import find_matrix
-from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG, Twins
+from untwist.data.near_duplicates import SOME_WRONG, NearDuplicates
 from untwist.noise import out_of_fold as noise_of_folds
 from untwist.noise.rates import estimate_rates
 from untwist.noise.sources import estimate_by_source
 from untwist.report import compare, report
+
+#: What is said of labels that models may have seen.
+CANNOT_BE_TOLD = "whether labels are wrong or rows are hard cannot be told from these data"
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +97,7 @@ def test_patients_count_and_not_their_rows(patients, grouped):
     one_each = audit_labels(X[::30], y[::30])
     width = [audit.noise_rate[2] - audit.noise_rate[1] for audit in (grouped, one_each)]
     assert width[0] == pytest.approx(width[1], abs=0.15)
-    assert grouped.verdict.highest_share > 0.2
+    assert grouped.verdict.upper_bound.high > 0.2
     assert grouped.context.groups.tolist() == patient.tolist()
 
 
@@ -263,8 +266,9 @@ def test_rows_that_nobody_judged_are_not_counted(timed):
     assert "<dt>labels judged</dt><dd><b>300</b>" in report(timed, title="by time")
     everything, judged = np.arange(400), np.arange(100, 400)
     assert timed.expect_wrong(everything) == timed.expect_wrong(judged) == pytest.approx(np.nansum(timed.wrong))
-    assert timed.bound_wrong(everything) == timed.bound_wrong(judged)
-    assert timed.bound_wrong([0]) == (0.0, 0.0)
+    found = [timed.expected_yield(rows) for rows in (everything, judged)]
+    assert (found[0].low, found[0].high) == (found[1].low, found[1].high)
+    assert (timed.expected_yield([0]).value, timed.expected_yield([0]).high) == (0.0, 0.0)
     assert "not judged" in str(timed.explain(0))
     assert "nan" not in str(timed.explain(0))
     assert "likely wrong" in str(timed.explain(200))
@@ -292,30 +296,27 @@ def test_what_is_not_judged_is_judged_alike_elsewhere():
 
 def test_without_groups_nothing_is_claimed_of_rows_that_repeat_others(fooled):
     assert not fooled.noise.found
-    assert str(fooled).splitlines()[0] == f"1800 labels: {NOTHING_KNOWN}"
+    assert str(fooled).splitlines()[0] == f"1,800 labels: {CANNOT_BE_TOLD}"
     assert "groups=..." in str(fooled)
     assert "no sign of noise" not in str(fooled)
     assert fooled.context.twins.share > 0.9
     _, low, high = fooled.noise_rate
     assert low <= 0.2 <= high
-    assert fooled.verdict.highest_share > 0.9
+    assert fooled.verdict.upper_bound.high == 1.0
     assert all(one[2] > 0.9 for one in fooled.rate_by_label.values())
-    assert all(one[2] > 0.9 for one in fooled.verdict.share_by_class)
+    assert fooled.verdict.by_class == fooled.verdict.by_label == ()
     page = report(fooled, title="patients")
-    assert "can be said of these labels" in page
+    assert CANNOT_BE_TOLD in page
     assert "have near-duplicates in other folds" in page
     assert "Clean" not in page
-    assert "say which rows belong together" in page
+    assert "keeps together the rows that are about one thing" in page
 
 
 #: What stands beside shares and numbers of wrong labels on a page.
 NUMBERS = (
     "95&nbsp;% interval",
-    "expected to be wrong",
-    "expected to be truly wrong",
-    "of them truly wrong",
     "it allows for the noise",
-    "Of the rows that are truly",
+    " of true <b>",
     "shaded: all labels",
     "What a review is expected to find",
     "Full colour: wrong",
@@ -323,7 +324,7 @@ NUMBERS = (
 )
 
 #: How the limits of a share look.
-LIMITS = re.compile(r"\([\d.]+%? to [\d.]+%?\)")
+LIMITS = re.compile(r"\([\d.]+(&nbsp;| )% to [\d.]+(&nbsp;| )%\)")
 
 
 def find_section(page, name):
@@ -334,26 +335,24 @@ def find_section(page, name):
 def test_where_noise_is_found_among_twins_no_number_is_told(half_fooled):
     audit = half_fooled
     assert audit.noise.found
-    assert not audit.verdict.tells_how_many
+    assert audit.verdict.state is State.UNDECIDED
     share, _, high = audit.noise_rate
     assert share < 0.2 < high
-    unknown = "how many cannot be told, as rows have near-duplicates in other folds"
-    assert str(audit).startswith(f"1600 labels: at least some are wrong; {unknown}; ")
+    assert str(audit).startswith(f"1,600 labels: {CANNOT_BE_TOLD}; ")
     page = report(audit, title="patients")
-    assert f'<p class="verdict">At least some</p><p class=lead>of the 1,600 labels are wrong; {unknown}.' in page
-    assert "We are 95" not in page
+    assert f'<p class="verdict open">Undecided</p><p class=lead>1,600 labels: {CANNOT_BE_TOLD}.' in page
     assert "expected wrong" not in page
     without_calibration = page.replace(find_section(page, "calibration"), "")  # Of predictions there are intervals.
     assert [one for one in NUMBERS if one in without_calibration] == []
     assert not LIMITS.search(find_section(page, "noise"))
-    assert "No share of wrong labels is told" in find_section(page, "noise")
-    assert f"some may be wrong; {unknown}." in page
-    assert "say which rows belong together" in find_section(page, "summary")
-    assert "wrong labels found" not in audit._repr_html_()
+    assert "models may have seen the labels that they judge" in find_section(page, "noise")
+    assert f", 0 to {len(audit.suspects())} of them wrong." in page
+    assert "keeps together the rows that are about one thing" in find_section(page, "summary")
+    assert "rows reviewed" not in audit._repr_html_()
     assert not LIMITS.search(audit._repr_html_())
 
 
-def test_numbers_are_told_where_no_rows_have_near_twins(half_fooled):
+def test_numbers_are_told_where_no_rows_have_near_duplicates(half_fooled):
     """The words that the test above looks for do stand on other pages."""
     page = report(change(half_fooled, twins=None), title="patients")
     assert [one for one in NUMBERS if one not in page] == []
@@ -375,16 +374,16 @@ def test_the_command_tells_no_number_of_such_rows(tmp_path, monkeypatch, capsys)
     X, y, _, _ = draw_patients(800, 2, 160)
     pd.DataFrame(X, columns=list("abcdef")).assign(ill=y).to_csv("visits.csv", index=False)
     found = json.loads(untwist(capsys, "audit", "visits.csv", "--label", "ill", "--json")[1])
-    assert found["noise_found"]
-    assert found["noise"] == SOME_WRONG
-    assert found["wrong"] is None
-    assert found["wrong_by_label"] == []
+    assert found["verdict"]["state"] == "undecided"
+    assert found["verdict"]["upper_bound"]["high"] == 1.0
+    assert found["verdict"]["by_class"] == found["verdict"]["by_label"] == []
+    assert next(one["kind"] for one in found["verdict"]["notices"]) == "near-duplicates"
     assert found["matrix"] is None
     assert found["confusions"] == []
     assert found["suspects"]
-    assert found["near_twins"]["share"] > 0.5
+    assert found["near_duplicates"]["share"] > 0.5
     _, out, _ = untwist(capsys, "audit", "visits.csv", "--label", "ill")
-    assert "at least some are wrong" in out
+    assert ", 0 to " in out
     assert "expected to be wrong" not in out
     assert not LIMITS.search(out)
 
@@ -396,11 +395,11 @@ def test_of_several_classes_and_sources_no_number_is_told_either():
     posterior = np.full((1200, 3), 0.06) + 0.82 * np.eye(3)[truth]
     audit = audit_labels(y=y, pred_probs=posterior)
     pairs = np.array([[0, 1]])
-    twins = Twins(0.5, 0.0, 0.4, pairs, pairs)
-    assert "of them truly wrong" in str(audit)
-    assert "are suspects; " not in str(audit)
+    twins = NearDuplicates(0.5, 0.0, 0.4, pairs, pairs)
+    assert " suspects, about " in str(audit)
     first = str(change(audit, twins=twins)).splitlines()[0]
-    assert first == f"1200 labels: {SOME_WRONG}; {len(audit.suspects())} are suspects"
+    n_suspects = len(audit.suspects())
+    assert first == f"1,200 labels: {CANNOT_BE_TOLD}; {n_suspects} suspects, 0 to {n_suspects} of them wrong"
     audit = audit_labels(y=y, pred_probs=posterior, source=source)
     assert audit.context.by_source.stands_out.tolist() == [False, False, True, False]
     assert LIMITS.search(find_section(report(audit, title="sources"), "sources"))
@@ -419,17 +418,15 @@ def test_a_review_of_such_rows_finds_as_many_as_there_are_at_most(fooled, half_f
     for audit in (fooled, half_fooled):
         rows = np.arange(0, 900, 3)
         assert audit.verdict.most_wrong is None
-        assert audit.bound_wrong(rows) == (0.0, 300.0)
-        assert count_finds(audit, rows) == 300.0
-        assert audit.explain(4).likely == "up to 100%"
-        assert "up to 100%" in audit._repr_html_() or not len(audit.suspects())
+        found = audit.expected_yield(rows)
+        assert (found.low, found.high, found.rests_on) == (0.0, 300.0, ())
         assert audit.slices() == audit.confusions() == []
 
 
 def test_predictions_are_not_said_to_mean_a_truth_among_such_rows(fooled, half_fooled):
     for audit in (fooled, half_fooled):
         section = find_section(report(audit, title="patients"), "calibration")
-        assert f"What such a prediction means for the truth cannot be told: {NOTHING_KNOWN}." in section
+        assert "What such a prediction means for the truth is not told" in section
         assert "truly so" not in section
         assert "the truth behind them" not in section
     page = report(change(half_fooled, twins=None), title="patients")
@@ -461,7 +458,7 @@ def test_sources_of_such_rows_are_not_said_to_be_alike(patients):
     assert words in [one.python for one in audit.verdict.sources]
     assert audit.model.model_.describe_sources() == words
     page = report(audit, title="patients")
-    assert "Which of them are noisier than the others cannot be told either." in page
+    assert "Which of them are noisier than the others cannot be told." in page
     assert "No source stands out" not in page
 
 
@@ -477,7 +474,7 @@ def test_other_models_are_fooled_too(patients):
     X, y, _, _ = patients
     audit = audit_labels(X, y, RandomForestClassifier(20, random_state=0))
     assert audit.context.twins is not None
-    assert NOTHING_KNOWN in str(audit)
+    assert CANNOT_BE_TOLD in str(audit)
 
 
 def test_a_doubted_judgement_excludes_nothing_of_the_rows_in_doubt():

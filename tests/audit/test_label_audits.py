@@ -18,6 +18,8 @@ from untwist.audit.judging import find_unseen_share
 from untwist.audit.labels import value_review
 from untwist.audit.slices import FALSE_DISCOVERY_RATE, collect_judged_rows
 from untwist.data.encoding import TableEncoder
+from untwist.noise.bounds import bound_rates, bound_share
+from untwist.noise.model import move_interval
 from untwist.out_of_fold import RowContext
 from untwist.twists import alpha_star
 
@@ -27,78 +29,121 @@ HIDDEN = SimpleNamespace(
 )
 
 
+def silence(audit):
+    """The audit without noise that was found, of labels that their rows are sure of."""
+    noise = audit.noise.from_grid(
+        np.zeros((2, 1)), np.ones(1), np.ones(1), 0.0, found=False, clearest=1e-3, uneven_limit=0.01
+    )
+    posterior = np.where(np.eye(2)[audit.label_indices] == 1, 0.99, 0.01)
+    return change(audit, noise=noise, noise_rate=(0.0, 0.0, 0.0), posterior=posterior, wrong=np.zeros(len(audit.given)))
+
+
+def list_numbers(audit):
+    return [(one.value, one.low, one.high) for one in audit.verdict.by_class]
+
+
 # ---- how noisy ----
 
 
-def test_the_highest_share_is_the_highest_of_all_that_is_not_excluded():
-    audit = make_audit(found=False, noise_rate=(0.01, 0.0, 0.02))
-    assert audit.verdict.highest_share == 0.07 == audit.noise.uneven_limit
-    assert change(audit, noise_rate=(0.01, 0.0, 0.3)).verdict.highest_share == 0.3
-    found = make_audit(noise_rate=(0.01, 0.0, 0.02), rows_per_case=2.0)
-    assert found.verdict.highest_share == find_unseen_share(30) > 0.07
-    assert change(found, weight=np.r_[np.ones(40), np.zeros(20)]).verdict.highest_share == find_unseen_share(20)
-    as_source = change(audit, hidden_source=HIDDEN)
-    assert as_source.verdict.highest_share == 0.4
+def test_the_upper_bound_is_the_highest_of_all_that_is_not_excluded():
+    audit = silence(make_audit(n=600))
+    rates = bound_rates(audit.posterior, audit.label_indices)
+    by_rates = bound_share(rates, np.bincount(audit.label_indices) / 600)
+    assert audit.verdict.upper_bound.high == by_rates > find_unseen_share(600)
+    assert change(audit, noise_rate=(0.01, 0.0, 0.3)).verdict.upper_bound.high == 0.3
+    assert change(audit, rows_per_case=20.0).verdict.upper_bound.high == find_unseen_share(30) > by_rates
+    half = change(audit, weight=np.repeat([1.0, 0.0], 300)).verdict.upper_bound.high
+    assert half > 1.7 * by_rates
+    assert change(audit, hidden_source=HIDDEN).verdict.upper_bound.high == 0.4
+    given = change(audit, noise=change(audit.noise, evidence=math.nan), noise_rate=(0.01, 0.0, 0.02))
+    assert given.verdict.upper_bound.high == 0.02
 
 
 def test_the_shares_of_classes_are_those_of_the_noise():
     audit = make_audit()
     noise = audit.noise
-    assert audit.verdict.share_by_class == (
-        (noise.rate_neg, *noise.interval_neg),
-        (noise.rate_pos, *noise.interval_pos),
-    )
-    doubted = change(audit, twins=TWINS).verdict.share_by_class
-    assert [one[:2] for one in doubted] == [one[:2] for one in audit.verdict.share_by_class]
-    assert [one[2] for one in doubted] == pytest.approx([0.5 + 0.5 * one[2] for one in audit.verdict.share_by_class])
+    assert list_numbers(audit) == [(noise.rate_neg, *noise.interval_neg), (noise.rate_pos, *noise.interval_pos)]
+    assert [one.of for one in audit.verdict.by_class] == ["true class a", "true class b"]
+    assert [(one.of, one.value, one.low, one.high) for one in audit.verdict.by_label] == [
+        (f"given label {label}", *rate) for label, rate in audit.rate_by_label.items()
+    ]
+    assert change(audit, twins=TWINS).verdict.by_class == ()
+
+
+def test_where_nothing_was_found_classes_have_upper_bounds():
+    audit = silence(make_audit(n=600))
+    rates = bound_rates(audit.posterior, audit.label_indices)
+    assert list_numbers(audit) == [(0.0, 0.0, rate) for rate in rates]
+    unsure = change(audit, noise=change(audit.noise, interval_neg=(0.0, 0.9)))
+    assert [high for _, _, high in list_numbers(unsure)] == [0.9, rates[1]]
 
 
 def test_of_several_classes_the_shares_end_no_lower_than_rows_can_tell():
-    audit = make_audit(3, rows_per_case=2.0, weight=np.where(np.arange(60) % 4 == 0, 0.0, 1.0))
+    shares = {"noise_rate": (0.2, 0.1, 0.3)}
+    audit = make_audit(3, rows_per_case=2.0, weight=np.where(np.arange(60) % 4 == 0, 0.0, 1.0), **shares)
     for name, found, share, (low, high) in zip(
-        "abc", audit.verdict.share_by_class, audit.noise.class_shares, audit.noise.class_intervals, strict=True
+        "abc", list_numbers(audit), audit.noise.class_shares, audit.noise.class_intervals, strict=True
     ):
         n_rows = sum(audit.predicted[row] == name and audit.weight[row] > 0 for row in range(60))
         assert found == (share, low, max(high, find_unseen_share(n_rows / 2.0)))
     given = change(audit, noise=change(audit.noise, evidence=math.nan))
-    assert [one[2] for one in given.verdict.share_by_class] == given.noise.class_intervals[:, 1].tolist()
-    doubted = change(given, twins=TWINS).verdict.share_by_class
-    assert [one[2] for one in doubted] == pytest.approx(0.5 + 0.5 * given.noise.class_intervals[:, 1])
+    for one in (given, change(given, twins=TWINS)):
+        assert [high for _, _, high in list_numbers(one)] == given.noise.class_intervals[:, 1].tolist()
 
 
 def test_all_labels_that_may_be_wrong_are_counted_where_no_noise_is_found():
     audit = make_audit(found=False)
-    assert audit.verdict.most_wrong == math.ceil(audit.verdict.highest_share * 60)
+    assert audit.verdict.most_wrong == math.ceil(audit.verdict.upper_bound.high * 60)
     assert make_audit().verdict.most_wrong is None
     assert change(audit, weight=np.full(60, 2.0)).verdict.most_wrong is None
     judged = np.arange(60) >= 20
     part = change(audit, judged=judged, weight=judged.astype(float))
-    assert (part.verdict.n_judged, part.verdict.most_wrong) == (40, math.ceil(part.verdict.highest_share * 40))
+    assert (part.verdict.n_judged, part.verdict.most_wrong) == (40, math.ceil(part.verdict.upper_bound.high * 40))
     assert audit.verdict.n_judged == 60
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_what_may_be_wrong_at_most_follows_the_posterior(n_classes):
+def test_where_no_noise_was_found_all_of_some_rows_or_none_may_be_wrong(n_classes):
     audit = make_audit(n_classes, found=False)
-    audit.posterior[0] = 1 / n_classes  # No class speaks against the label here.
-    for row, (label, at_most) in enumerate(zip(audit.label_indices, audit.wrong_at_most, strict=True)):
-        p = audit.posterior[row].tolist()
-        own = 1.0 if max(p) > p[label] else 1.0 - p[label]
-        assert at_most == max(own, audit.wrong[row])
-    reviewed = np.arange(60) < 5
-    # Row 3 was found wrong, and is not changed.
-    settled = change(audit, reviewed=reviewed, wrong=np.where(reviewed, np.arange(60) == 3, audit.wrong))
-    assert (settled.wrong_at_most == np.where(reviewed, np.arange(60) == 3, audit.wrong_at_most)).all()
     rows = [3, 9, 20]
-    low, high = audit.bound_wrong(rows)
-    assert low == 0.0 < audit.expect_wrong(rows)  # Labels that are all right fit as well.
-    assert high == pytest.approx(min(sum(audit.wrong_at_most[rows]), audit.verdict.most_wrong))
-    everything = audit.bound_wrong(np.ones(60, dtype=bool))
-    assert everything[1] == audit.verdict.most_wrong < audit.wrong_at_most.sum()
-    sure = change(audit, wrong=np.full(60, 0.9))
-    assert sure.bound_wrong(np.arange(60)) == pytest.approx((0.0, 54.0))  # No less than is expected.
-    found = make_audit(n_classes, found=True)
-    assert found.bound_wrong(rows)[0] == pytest.approx(sum(found.wrong[rows])) == found.expect_wrong(rows)
+    found = audit.expected_yield(rows)
+    assert (found.value, found.low, found.high) == (audit.expect_wrong(rows), 0.0, 3.0)
+    assert found.of == "these 3 rows"
+    assert found.rests_on == ()
+    everything = audit.expected_yield(np.ones(60, dtype=bool))
+    assert everything.rests_on == audit.verdict.upper_bound.rests_on
+    assert everything.high == audit.verdict.most_wrong < 60
+    sure = change(audit, wrong=np.full(60, 0.9)).expected_yield(np.arange(60))
+    assert (sure.value, sure.low) == (pytest.approx(54.0), 0.0)
+    assert sure.high == max(sure.value, audit.verdict.most_wrong)  # No less than is expected.
+    reviewed = np.arange(60) < 5
+    predicted = np.where(np.arange(60) == 3, np.roll(audit.classes, 1)[audit.label_indices], audit.given)
+    # Row 3 was found wrong, and is not changed.
+    settled = change(audit, reviewed=reviewed, predicted=np.where(reviewed, predicted, audit.predicted))
+    settled = change(settled, wrong=np.where(reviewed, np.arange(60) == 3, audit.wrong))
+    found = settled.expected_yield([1, 3, 9, 20])
+    assert (found.low, found.high) == (1.0, 3.0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_where_noise_was_found_the_yield_has_an_interval_of_both_errors(n_classes):
+    audit = make_audit(n_classes, noise_rate=(0.2, 0.15, 0.27))
+    rows = audit.ranking[:25]
+    wrong = audit.wrong[rows]
+    found = audit.expected_yield(rows)
+    low, high = move_interval(wrong.mean(), audit.noise_rate)
+    chance = 1.959964 * np.sqrt((wrong * (1 - wrong)).sum())
+    assert found.value == pytest.approx(wrong.sum())
+    assert found.low == pytest.approx(wrong.sum() - np.hypot(wrong.sum() - 25 * low, chance))
+    assert found.high == pytest.approx(min(25, wrong.sum() + np.hypot(25 * high - wrong.sum(), chance)))
+    in_groups = change(audit, rows_per_case=4.0).expected_yield(rows)
+    assert in_groups.low < found.low
+    empty = audit.expected_yield([])
+    assert (empty.value, empty.low, empty.high) == (0.0, 0.0, 0.0)
+    reviewed = np.isin(np.arange(60), rows)
+    known = change(audit, reviewed=reviewed, predicted=np.where(reviewed, audit.given, audit.predicted))
+    certain = change(known, wrong=np.where(reviewed, 0.0, audit.wrong)).expected_yield(rows)
+    assert (certain.value, certain.low, certain.high) == (0.0, 0.0, 0.0)
 
 
 def test_the_matrix_by_sources_is_what_their_labels_are_expected_to_be():

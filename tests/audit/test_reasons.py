@@ -196,7 +196,7 @@ def test_values_and_limits_in_words():
 def test_an_explanation_in_words():
     one = Explanation(7, "no", "yes", 0.8, (Reason("age", 51.0, 40.0, 0.25),), 12, 20, n_predicted=9)
     assert str(one).splitlines() == [
-        "row 7: labelled no, looks like yes, 80% likely wrong",
+        "row 7: labelled no, looks like yes, 80 % likely wrong",
         "  12 of the 20 most similar rows bear another label, 9 of them yes",
         "  age is 51, usually 40 (+0.25)",
     ]
@@ -206,7 +206,8 @@ def test_an_explanation_in_words():
     assert "1 of them yes" in str(change(one, n_predicted=1))
     assert "11 of them yes" in str(change(one, n_predicted=11))
     assert str(change(one, n_similar=0)).splitlines()[1:] == ["  age is 51, usually 40 (+0.25)"]
-    assert change(one, wrong_at_most=0.9).likely == "up to 90%"
+    outcome = change(one, expected=0.03)
+    assert str(outcome).splitlines()[0] == "row 7: no, which was 3 % likely"
     unknown = change(one, wrong=float("nan"))
     assert (one.is_judged, unknown.is_judged, unknown.likely) == (True, False, "not judged")
     assert str(unknown).startswith("row 7: labelled no, not judged\n")

@@ -1,5 +1,7 @@
 """An audit of labels some of which have been reviewed, and the order in which to review the others."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.special import entr
@@ -8,6 +10,7 @@ from untwist.audit import Decisions, audit_labels
 from untwist.audit.labels import value_review
 from untwist.audit.reviewed import change_reviewed, find_known_wrong
 from untwist.data.fingerprints import fingerprint
+from untwist.display import write_range, write_share
 
 
 def draw_rows(n=600, classes=2, rate=0.25, seed=0):
@@ -45,7 +48,6 @@ def test_reviewed_rows_are_certain_and_never_suspects(reviewed):
         np.testing.assert_array_equal(labels[rows], truth[rows])
     is_wrong = first.given[rows] != truth[rows]
     np.testing.assert_array_equal(second.wrong[rows], is_wrong)
-    np.testing.assert_array_equal(second.wrong_at_most[rows], is_wrong)
     np.testing.assert_allclose(second.truth[rows], np.eye(len(second.classes))[truth[rows]])
     others = np.setdiff1d(np.arange(600), rows)
     np.testing.assert_array_equal(second.given[others], first.given[others])
@@ -90,13 +92,16 @@ def test_labels_found_wrong_count_as_wrong_until_they_are_changed(reviewed):
         assert share == pytest.approx((still + review.wrong_left[0]) / 600)
         assert f"90 reviewed, {still} of them wrong still" in repr(audit)
         words = str(audit)
-        assert f"{share:.1%} of them wrong ({low:.1%} to {high:.1%}); of those not reviewed " in words
+        assert f"about {write_share(share)} wrong ({write_range(low, high)})" in words
         assert f"90 rows are reviewed: {n_wrong} of their labels were wrong, {90 - n_wrong} right" in words
         expected, lowest, highest = review.wrong_left
-        assert f"of the 510 rows not reviewed about {expected:,.0f} ({lowest:,.0f} to {highest:,.0f}) have" in words
+        assert f"of the 510 rows not reviewed about {expected:,.0f} ({math.floor(lowest):,} to " in words
+        assert f" to {math.ceil(highest):,}) have a wrong label" in words
         rate = {label: share for label, (share, _, _) in audit.rate_by_label.items()}
         assert sum(rate[one] for one in audit.given.tolist()) / 600 == pytest.approx(share, abs=1e-3)
-        assert audit.bound_wrong(np.arange(600))[0] == pytest.approx(still + expected, abs=1)
+        found = audit.expected_yield(np.arange(600))
+        assert found.value == pytest.approx(still + expected, abs=1)
+        assert still < found.low < found.value < found.high
         np.testing.assert_array_equal(audit.corrected()[rows], truth[rows])
     assert before.review.wrong_left == pytest.approx(after.review.wrong_left)
     assert f"the data still hold all {n_wrong} labels found wrong: apply(decisions) changes them" in str(before)
@@ -153,8 +158,9 @@ def test_clean_labels_beside_some_found_wrong_are_not_called_clean():
     rows = np.arange(60)
     audit = audit_labels(X, y, reviewed=decide(X, y, truth, rows), n_jobs=1)
     assert audit.review.still_wrong == 3
-    assert audit.verdict.highest_share >= 3 / 300
-    assert audit.bound_wrong(rows) == (3.0 if audit.verdict.knows_share else 0.0, 3.0)
+    assert audit.verdict.upper_bound.high >= 3 / 300
+    found = audit.expected_yield(rows)
+    assert (found.low, found.value, found.high) == (3.0, 3.0, 3.0)
     assert "the data still hold all 3 labels found wrong" in str(audit)
 
 

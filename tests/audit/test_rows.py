@@ -4,14 +4,21 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
-from untwist.any_model.rows import read_rows
+from untwist.any_model import rows as room
 from untwist.batches import Batches
 from untwist.fit_arguments import SourceColumns
 from untwist.out_of_fold import RowContext
+from untwist.settings import RECIPE_DEFAULTS, resolve_recipe
 
 TEXTS = [f"text {one // 2}" for one in range(40)]  # Every text is there twice.
 LABELS = np.array(["no", "yes"])[np.arange(40) // 2 % 2]
 NOTHING = SourceColumns(None, None, None)
+
+
+def read_rows(X, y, weight, sources, seed, cv=None, reviewed=None):
+    """Read rows by a seed and folds alone."""
+    settings = resolve_recipe({**RECIPE_DEFAULTS, "cv": cv, "random_state": seed})
+    return room.read_rows(settings, X, y, weight, sources, reviewed)
 
 
 def list_folds(rows):
@@ -107,7 +114,6 @@ def test_what_a_person_found_is_kept_where_it_decides_on_something(X):
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        (SourceColumns(None, ["i"] * 40, None), "item must come with source"),
         (SourceColumns([None] * 40, None, None), "source must be known for some of the rows with a weight"),
         (SourceColumns(["a"] * 39, None, None), "source must be one name per row"),
     ],

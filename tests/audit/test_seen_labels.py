@@ -113,7 +113,7 @@ def test_posteriors_are_too_good_from_a_limit_on(compare, n, n_wrong, share, is_
     settings = Quick.settings
     assert (settings.alphas, settings.depths, settings.mixes, settings.estimates_noise) == ((2.0,), (4,), False, False)
     expected = resolve_recipe(UntwistClassifier(n_jobs=2, random_state=7).get_params())
-    assert (settings.n_jobs, settings.seed) == (2, expected.seed)
+    assert (settings.engine_options.n_jobs, settings.seed) == (2, expected.seed)
 
 
 def test_ctrl_c_ends_the_comparison(compare, monkeypatch):

@@ -28,6 +28,7 @@ from untwist.audit.slices import (
 )
 from untwist.data.encoding import TableEncoder
 from untwist.data.tables import Schema
+from untwist.display import write_share
 
 SHAPES = [(2, 1, "plain"), (2, 3, "weighted"), (3, 1, "weighted"), (4, 2, "extreme")]
 
@@ -247,9 +248,9 @@ def test_a_noisy_slice_is_named_with_its_share(sites):
     assert (audit.noise.found, first.low) == (False, 0.0)  # The rows may as well be much harder than the others.
     assert first.share_wrong < first.high < 0.6
     assert first.p_value < 1e-4
-    assert str(first) == f"up to {first.high:.1%} of the {here.sum()} rows where site is P"
+    assert str(first) == f"0 % to {write_share(first.high)} of the {here.sum()} rows where site is P"
     known = change(first, column=2, share_wrong=0.4, low=0.3, high=0.5)
-    assert str(known) == f"40.0% (30.0% to 50.0%) of the {here.sum()} rows where column 2 is P"
+    assert str(known) == f"40.0 % (30.0 % to 50.0 %) of the {here.sum()} rows where column 2 is P"
     assert audit.slices([0, 1]) == []
     assert audit.slices(false_discovery_rate=first.p_value / 100) == []
     with pytest.raises(ValueError, match="false_discovery_rate must lie in"):

@@ -15,6 +15,7 @@ from untwist.audit.judging import find_unseen_share, judge_by_source, move_inter
 from untwist.audit.sources import Disagreement, SourceQuality, find_disagreements, judge_items, rate_sources
 from untwist.audit.verdict import find_verdict
 from untwist.data.sources import LabelSources
+from untwist.display import write_percent, write_range, write_share
 from untwist.noise.rates import estimate_rates
 from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.noise.transitions import estimate_transitions
@@ -98,7 +99,10 @@ def test_the_words_name_the_branch_and_say_what_to_do(branches):
     audit, _ = branches
     first = audit.sources.rate()[0]
     words = str(audit)
-    assert f"{first.share_wrong:.1%} of the labels of Leipzig are wrong ({first.low:.1%} to {first.high:.1%})" in words
+    assert (
+        f"{write_share(first.share_wrong)} of the labels of Leipzig are wrong ({write_range(first.low, first.high)})"
+        in words
+    )
     assert f"about {first.expected_wrong:,.0f} of {first.labels:,}; review them first, or leave them out" in words
     assert "Ulm" not in words
     assert "items" not in words
@@ -164,7 +168,7 @@ def test_where_no_source_stands_out_only_the_share_in_common_is_told(monkeypatch
     few = [quality(name=name, share_wrong=share, stands_out=False) for name, share in (("u1", 0.929), ("u2", 0.0))]
     monkeypatch.setattr("untwist.audit.audited_sources.rate_sources", lambda *_: few)
     share, low, high = audit.noise_rate
-    in_common = f"of the labels of all {share:.1%} ({low:.1%} to {high:.1%}) are wrong"
+    in_common = f"of the labels of all {write_percent(share, low, high)} are wrong"
     assert [one.python for one in find_verdict(audit).sources] == [f"no source stands out among 2: {in_common}"]
     monkeypatch.setattr("untwist.audit.audited_sources.rate_sources", lambda *_: few[:1])
     assert [one.python for one in find_verdict(audit).sources] == ["no source stands out among 1"]
@@ -575,11 +579,11 @@ def quality(**changes):
 
 def test_words_about_a_source():
     assert str(quality()) == (
-        "44.0% of the labels of Ulm are wrong (38.0% to 52.0%), 4 times as often as those of the others: about 312 of "
-        "700; review them first, or leave them out"
+        "44.0 % of the labels of Ulm are wrong (38.0 % to 52.0 %), 4 times as often as those of the others: about 312 "
+        "of 700; review them first, or leave them out"
     )
     assert str(quality(stands_out=False, others=0.4)) == (
-        "44.0% of the labels of Ulm are wrong (38.0% to 52.0%): about 312 of 700"
+        "44.0 % of the labels of Ulm are wrong (38.0 % to 52.0 %): about 312 of 700"
     )
     assert "more than 20 times as often" in str(quality(others=0.001))
     assert "more than 20 times as often" in str(quality(others=0.0))
@@ -589,7 +593,7 @@ def test_words_about_a_source():
     )
     assert "mixed up" not in str(quality(share_wrong=0.99, low=0.98, high=1.0, labels=1))
     in_one_class = (("no", 0.1, 0.05, 0.2), ("yes", 0.7, 0.6, 0.8))
-    assert "about 312 of 700, most of all what is truly yes, 70.0% (60.0% to 80.0%) of it; review them" in str(
+    assert "about 312 of 700, most of all what is truly yes, 70.0 % (60.0 % to 80.0 %) of it; review them" in str(
         quality(class_shares=in_one_class)
     )
     assert "most of all" not in str(quality(class_shares=in_one_class, stands_out=False))
@@ -618,7 +622,7 @@ def test_a_source_is_compared_and_accused_from_a_limit_on():
 
 def test_words_about_a_pair():
     pair = Disagreement("Ann", "Bob", 120, 0.4, 0.18, stands_out=True)
-    assert str(pair) == "Ann and Bob disagree on 40.0% of 120 items; their quality explains 18.0%"
+    assert str(pair) == "Ann and Bob disagree on 40.0 % of 120 items; their quality explains 18.0 %"
     assert "of 1 item;" in str(replace(pair, items=1))
 
 
@@ -632,7 +636,7 @@ def test_words_about_an_item(annotated):
 
 def test_only_some_of_many_bad_sources_are_told(monkeypatch, branches):
     audit, _ = branches
-    monkeypatch.setattr("untwist.audit.verdict.MOST_SOURCES", 1)
+    monkeypatch.setattr("untwist.audit.verdict.MOST_NAMED", 1)
     monkeypatch.setattr("untwist.audit.audited_sources.rate_sources", lambda *_: [quality(name=name) for name in "abc"])
     verdict = find_verdict(audit)
     assert len(verdict.sources) == 2
@@ -641,8 +645,8 @@ def test_only_some_of_many_bad_sources_are_told(monkeypatch, branches):
         "... and 2 more sources stand out: sources.rate() has them all",
         f"... and 2 more sources stand out: {on_command_line}",
     )
-    in_words = verdict.describe(for_command=True)
-    assert in_words == str(verdict).replace("sources.rate() has them all", on_command_line)
+    in_words = verdict.describe(for_command=True, lists_rows=True)
+    assert in_words == verdict.describe(lists_rows=True).replace("sources.rate() has them all", on_command_line)
     assert on_command_line in in_words
     assert sources.FALSE_DISCOVERY_RATE == 0.05
 

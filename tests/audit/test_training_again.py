@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from helpers.quick import QuickClassifier
+from untwist import UntwistClassifier
 from untwist.audit import training
 from untwist.audit.training import train_on_numbers
 
@@ -68,7 +69,7 @@ def test_a_column_that_is_left_out_is_0_everywhere_and_no_category(fitted, told,
     if without is not None:
         expected = np.where(np.arange(3) == without, 0.0, X)
         np.testing.assert_allclose(np.asarray(data.rows.X)[:, without], expected[:, without])
-    assert list(data.settings.monotonic_cst) == [1, 0, 0]
+    assert list(data.settings.columns.monotonic_cst) == [1, 0, 0]
 
 
 def test_folds_of_ones_own_are_kept(told):
@@ -89,3 +90,19 @@ def test_directions_by_the_names_of_columns_hold_for_rows_without_names(told):
         model = QuickClassifier(n_estimators=3, max_depth=1, monotonic_cst=directions, random_state=4).fit(X, y)
         assert train_on_numbers(model, X.to_numpy(), y, np.ones(80)) == "trained"
         assert told[-1].growth.monotone == expected
+
+
+class Ours(UntwistClassifier):
+    """A subclass whose constructor says less."""
+
+    def __init__(self, seed=0):
+        super().__init__(random_state=seed, noise=None)
+        self.seed = seed
+
+
+def test_a_subclass_with_a_constructor_of_its_own_is_trained_again(fitted, told):
+    _, X, y = fitted
+    model = Ours()
+    model.model_ = fitted[0].model_
+    assert train_on_numbers(model, X, y, np.ones(80)) == "trained"
+    assert told[1].settings.known_noise is None

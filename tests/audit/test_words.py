@@ -12,9 +12,10 @@ from untwist.audit.audited_sources import AuditedSources
 from untwist.audit.confusions import Confusion
 from untwist.audit.labels import LabelAudit
 from untwist.audit.sources import Disagreement, SourceQuality
-from untwist.data.twins import NOTHING_KNOWN
+from untwist.audit.verdict import NoticeKind
 
 TWINS = SimpleNamespace(share=0.5, describe=lambda for_command: f"twins, {'command' if for_command else 'Python'}")
+IF_FOUND = "if errors do not depend on features and the labels are judgements, not outcomes of chance"
 HIDDEN = SimpleNamespace(
     name="branch",
     share_as_source=0.2,
@@ -24,7 +25,7 @@ HIDDEN = SimpleNamespace(
 
 
 def percent(share, low, high):
-    return f"{share:.1%} ({low:.1%} to {high:.1%})"
+    return f"{100 * share:.1f} % ({100 * low:.1f} % to {100 * high:.1f} %)"
 
 
 def stub_method(monkeypatch, name, answer):
@@ -36,44 +37,58 @@ def tell(sentences, for_command=False):
     return [one.tell(for_command=for_command) for one in sentences]
 
 
+def list_notices(audit):
+    return [one.sentence for one in audit.verdict.notices]
+
+
 # ---- how noisy ----
 
 
-def test_the_first_line_says_how_many_are_wrong_and_the_next_ones_of_which_label(monkeypatch):
+def test_the_first_line_says_how_many_are_wrong_and_the_next_ones_of_which_class_and_label(monkeypatch):
     stub_method(monkeypatch, "confusions", [])
     audit = make_audit()
-    share, low, high = audit.noise_rate
-    doubted = f"{sum(audit.wrong > 0.5)} are more likely wrong than right"
+    share, low, high = (f"{100 * one:.1f} %" for one in audit.noise_rate)
+    suspects = audit.suspects()
+    found = audit.expected_yield(suspects)
+    numbers = f"{found.value:.0f} ({math.floor(found.low)} to {math.ceil(found.high)})"
+    doubted = f"{len(suspects)} suspects, about {numbers} of them wrong; audit.suspects() are the rows to review"
     assert str(audit).splitlines() == [
-        f"60 labels, {share:.1%} of them wrong ({low:.1%} to {high:.1%}); {doubted}",
-        *(f"  of those that say {label}: {percent(*audit.rate_by_label[label])}" for label in "ab"),
+        f"60 labels, about {share} wrong ({low} to {high}), {IF_FOUND}; {doubted}",
+        *(
+            f"  {percent(*one)} of true {name} bear another label"
+            for name, one in zip("ab", audit.noise.list_class_shares(), strict=True)
+        ),
+        *(f"  of labels that say {label}, {percent(*audit.rate_by_label[label])} are wrong" for label in "ab"),
     ]
     three = make_audit(3)
-    suspects = three.suspects()
-    assert len(audit.suspects()) != sum(audit.wrong > 0.5)  # These are other numbers.
-    about = f"{len(suspects)} are suspects, about {three.wrong[suspects].sum():.0f} of them truly wrong"
-    assert str(three).splitlines()[0].endswith(f"; {about}")
+    assert "true" not in str(three)
+    found = three.expected_yield(three.suspects())
+    assert found.value == pytest.approx(three.wrong[three.suspects()].sum())
+    assert f"; {len(three.suspects())} suspects, about {found.value:.0f} (" in str(three)
 
 
 def test_pairs_that_stand_out_are_named_and_no_more_than_a_few(monkeypatch):
-    pairs = [Confusion("x", "y", 0.1, 0.05, 0.2, rows, stands_out=rows != 7) for rows in range(9, 2, -1)]
+    pairs = [Confusion("x", n, n / 100, 0.005, 0.2, 3.0, stands_out=n != 7) for n in range(9, 2, -1)]
     stub_method(monkeypatch, "confusions", pairs)
-    named = [f"  {one}" for one in pairs if one.stands_out]
-    assert str(make_audit()).splitlines()[3:] == named[:4]
-    assert len(named) > 4
+    named = [f"  true class x labelled {n}: {n}.0 % (0.5 % to 20.0 %)" for n in (9, 8, 6, 5)]
+    audit = make_audit()
+    assert str(audit).splitlines()[5:] == named
+    assert [one.of for one in audit.verdict.pairs] == [f"true class x labelled {n}" for n in (9, 8, 6, 5, 4, 3)]
+    silent = change(audit, noise_rate=(0.1, 0.0, 0.2)).verdict
+    assert silent.pairs == silent.by_label == ()
 
 
 def test_the_noisiest_labels_are_told_and_the_others_counted(monkeypatch):
     stub_method(monkeypatch, "confusions", [])
-    rates = {"a": (0.1, 0.0, 0.2), "b": (0.3, 0.1, 0.4), "c": (0.2, 0.1, 0.3)}
+    rates = {"a": (0.1, 0.05, 0.2), "b": (0.3, 0.1, 0.4), "c": (0.2, 0.1, 0.3)}
     audit = make_audit(3, rate_by_label=rates)
-    monkeypatch.setattr(verdict, "MOST_LABELS", 2)
+    monkeypatch.setattr(verdict, "MOST_TOLD", 2)
     assert str(audit).splitlines()[1:] == [
-        f"  of those that say b: {percent(*rates['b'])}",
-        f"  of those that say c: {percent(*rates['c'])}",
+        f"  of labels that say b, {percent(*rates['b'])} are wrong",
+        f"  of labels that say c, {percent(*rates['c'])} are wrong",
         "  ... and less of the 1 other labels",
     ]
-    monkeypatch.setattr(verdict, "MOST_LABELS", 3)
+    monkeypatch.setattr(verdict, "MOST_TOLD", 3)
     assert len(str(change(audit)).splitlines()) == 4
 
 
@@ -81,60 +96,48 @@ def test_the_noisiest_labels_are_told_and_the_others_counted(monkeypatch):
 def test_without_noise_the_first_rows_are_offered(for_command):
     audit = make_audit(found=False)
     offer = (
-        "--budget 50 lists the rows to look at first" if for_command else "suspects(budget=...) are the rows to look"
+        "--budget 50 lists the rows to look at" if for_command else "audit.suspects(budget=50) are the rows to look at"
     )
     first, *others = audit.verdict.describe(for_command=for_command).splitlines()
-    assert first.startswith(f"60 labels: {audit.noise.describe(audit.classes)}; {offer}")
+    bound = f"at most {100 * audit.verdict.upper_bound.high:.1f} % are wrong if errors do not depend on features"
+    unknown = "60 labels: whether labels are wrong or rows are hard cannot be told from these data"
+    assert first == f"{unknown}; {bound}; {offer} first"
     assert others == []
     reviewed = np.arange(60) < 7
     settled = change(audit, reviewed=reviewed, predicted=np.where(reviewed, audit.given, audit.predicted))
     fooled = change(settled, twins=TWINS).verdict.describe(for_command=for_command).splitlines()
     assert fooled == [
-        f"60 labels: {NOTHING_KNOWN}",
+        unknown,
         f"  twins, {'command' if for_command else 'Python'}",
         "  7 rows are reviewed: their labels are right",
         "  how many of the 53 rows not reviewed have a wrong label cannot be told",
     ]
 
 
-def test_noise_is_described_by_its_rates_or_by_all_sources_together():
-    audit = make_audit()
-    assert audit.verdict.noise == audit.noise.describe(audit.classes)
-    assert change(make_audit(found=False), twins=TWINS).verdict.noise == NOTHING_KNOWN
-    of_two = make_audit_by_source()
-    assert of_two.verdict.noise == of_two.noise.describe(of_two.classes)
-    of_three = make_audit_by_source(3)
-    assert of_three.verdict.noise == f"wrong labels: {percent(*of_three.noise_rate)} of all"
-    silent = make_audit_by_source(3, found=False)
-    assert silent.verdict.noise == silent.noise.describe(silent.classes)
-
-
-def test_a_column_like_a_source_is_told_in_the_first_line_and_at_the_end(monkeypatch):
+def test_a_column_like_a_source_is_told_with_what_is_wrong_if_it_is_one(monkeypatch):
     stub_method(monkeypatch, "confusions", [])
-    told = ", with branch taken as a feature; 20.0% (10.0% to 30.0%) wrong if branch is taken for a source"
+    told = "; with branch taken for a source 20.0 % (10.0 % to 30.0 %) of all labels look wrong"
     for audit in (make_audit(), make_audit(found=False)):
         assert "taken for a source" not in str(audit)
         hiding = change(audit, hidden_source=HIDDEN)
-        for for_command, last in ((False, "  branch, Python"), (True, "  branch, command")):
-            lines = hiding.verdict.describe(for_command=for_command).splitlines()
-            assert f"{told}; " in lines[0]
-            assert lines[-1] == last
-        assert audit.verdict.sources == ()
+        for for_command, name in ((False, "Python"), (True, "command")):
+            assert hiding.verdict.describe(for_command=for_command).splitlines()[-1] == f"  branch, {name}{told}"
+        assert audit.verdict.notes(NoticeKind.SOURCE) == ()
 
 
-def test_noise_among_near_twins_is_told_without_numbers(monkeypatch):
+def test_noise_among_near_duplicates_is_told_without_numbers(monkeypatch):
     stub_method(monkeypatch, "confusions", [])
     plain = make_audit()
     audit = change(plain, twins=TWINS)
-    doubted = f"{sum(audit.wrong > 0.5)} are more likely wrong than right"
-    unknown = "at least some are wrong; how many cannot be told, as rows have near-duplicates in other folds"
+    unknown = "whether labels are wrong or rows are hard cannot be told from these data"
+    n_suspects = len(audit.suspects())
+    doubted = f"{n_suspects} suspects, 0 to {n_suspects} of them wrong"
     assert str(audit).splitlines() == [f"60 labels: {unknown}; {doubted}", "  twins, Python"]
-    assert audit.verdict.noise == unknown
-    assert repr(audit) == f"LabelAudit(60 labels of 2 classes: some wrong, {len(audit.suspects())} suspects)"
+    assert repr(audit) == f"LabelAudit(60 labels of 2 classes: undecided; {doubted})"
     assert "%" not in audit._repr_html_().split("likely wrong</th>")[0]
     assert audit.noise_rate == plain.noise_rate
     told = change(audit, noise=change(audit.noise, evidence=math.nan))
-    assert str(told).startswith(f"60 labels, {audit.noise_rate[0]:.1%} of them wrong")  # The rates were given.
+    assert str(told).startswith(f"60 labels, about {100 * audit.noise_rate[0]:.1f} % wrong")  # The rates were given.
 
 
 # ---- who judged ----
@@ -142,26 +145,26 @@ def test_noise_among_near_twins_is_told_without_numbers(monkeypatch):
 
 def test_what_speaks_against_the_judges_is_told():
     audit = make_audit()
-    assert audit.verdict.rests_on == ()
-    (seen,) = tell(change(audit, in_sample_reason="too good").verdict.rests_on)
+    assert audit.verdict.notices == ()
+    (seen,) = tell(list_notices(change(audit, in_sample_reason="too good")))
     assert seen.startswith("the posteriors look as if they had seen the labels: too good; wrong labels that were seen")
-    assert tell(change(audit, twins=TWINS).verdict.rests_on, for_command=True) == ["twins, command"]
-    assert tell(change(audit, twins=TWINS).verdict.rests_on) == ["twins, Python"]
-    (left,) = tell(change(audit, judged=np.arange(60) > 9).verdict.rests_on)
+    assert tell(list_notices(change(audit, twins=TWINS)), for_command=True) == ["twins, command"]
+    assert tell(list_notices(change(audit, twins=TWINS))) == ["twins, Python"]
+    (left,) = tell(list_notices(change(audit, judged=np.arange(60) > 9)))
     assert left.startswith("10 of the 60 labels are not judged, as no fold sets them aside")
 
 
 def test_groups_are_counted_where_their_rows_are():
     groups = np.array([None if row < 4 else f"g{row // 10}" for row in range(60)], dtype=object)
     weight = np.where(np.arange(60) < 50, 1.0, 0.0)
-    (told,) = tell(make_audit(groups=groups, weight=weight, rows_per_case=4.0).verdict.rests_on)
+    (told,) = tell(list_notices(make_audit(groups=groups, weight=weight, rows_per_case=4.0)))
     assert told.startswith("rows of 5 groups are judged by models that have not seen their group")
     assert told.endswith("they count for about 12")
 
 
 def test_groups_of_one_row_each_are_said_to_keep_nothing_together():
     groups = np.array([None if row < 4 else row for row in range(60)], dtype=object)
-    (told,) = tell(make_audit(groups=groups).verdict.rests_on)
+    (told,) = tell(list_notices(make_audit(groups=groups)))
     assert told.startswith("none of the 56 groups has several rows: nothing keeps rows together")
 
 
@@ -193,6 +196,8 @@ def test_where_none_stands_out_the_share_in_common_is_told(monkeypatch):
     assert tell(change(audit).verdict.sources) == [f"no source stands out among 2{in_common}"]
     for silent in (change(audit, noise=change(audit.noise, found=False)), change(audit, twins=TWINS)):
         assert tell(silent.verdict.sources) == ["no source stands out among 2"]
+    unknown = change(audit, noise=change(audit.noise, found=False), twins=TWINS).verdict.sources
+    assert tell(unknown) == ["which of 2 are noisier than the others cannot be told either"]
     stub_method(monkeypatch, "rate", [make_quality(stands_out=False)])
     assert tell(change(audit).verdict.sources) == ["no source stands out among 1"]
 
@@ -225,11 +230,11 @@ def test_a_notebook_shows_labels_suspects_and_what_a_review_finds(monkeypatch):
     monkeypatch.setattr(notebook, "write_fragment", lambda title, told, *parts: (title, told, parts))
     audit = make_audit(3)
     title, told, parts = audit._repr_html_()
-    assert (title, parts) == ("Label audit", ("label", "row", "curve"))
-    assert told.splitlines() == [line for line in str(audit).splitlines() if "of those that say" not in line]
+    assert (title, parts) == ("Label audit", ("of labels that say", "row", "curve"))
+    assert told.splitlines() == [line for line in str(audit).splitlines() if "of labels that say" not in line]
     longest = max(high for _, _, high in audit.rate_by_label.values())
-    assert [row[0] for row in shown["label"]] == ["<b>a</b>", "<b>b</b>", "<b>c</b>"]
-    assert [row[2] for row in shown["label"]] == [(rate, longest) for rate in audit.rate_by_label.values()]
+    assert [row[0] for row in shown["of labels that say"]] == ["<b>a</b>", "<b>b</b>", "<b>c</b>"]
+    assert [row[2] for row in shown["of labels that say"]] == [(rate, longest) for rate in audit.rate_by_label.values()]
     suspects = audit.suspects()
     assert len(suspects) > 5
     assert [row[0] for row in shown["row"]] == [f"{row}" for row in suspects[:5]]
@@ -239,16 +244,18 @@ def test_a_notebook_shows_labels_suspects_and_what_a_review_finds(monkeypatch):
     for n, found in shown["curve"]:
         assert found == pytest.approx(audit.wrong[reviewed[: int(n)]].sum())
     assert shown["curve"][-1][0] == len(reviewed)
-    about = f"about {audit.wrong[reviewed].sum():,.0f} in {len(reviewed)}"
-    assert shown["told"] == f"wrong labels found, as rows are reviewed: {about}"
+    assert shown["told"].startswith(f"first {len(reviewed)} rows reviewed: about {audit.wrong[reviewed].sum():,.0f} (")
     assert len(shown["curve"]) <= notebook.CURVE_POINTS
-    monkeypatch.setattr(notebook, "MOST_LABELS", 1)
+    monkeypatch.setattr(notebook, "MOST_TOLD", 1)
     noisiest = max(audit.rate_by_label, key=lambda label: audit.rate_by_label[label][0])
     shown.clear()
     assert audit._repr_html_()
-    assert [row[0] for row in shown["label"]] == [f"<b>{noisiest}</b>"]
+    assert [row[0] for row in shown["of labels that say"]] == [f"<b>{noisiest}</b>"]
     sure = change(audit, wrong=np.where(np.arange(60) == 3, 0.9, 0.0))
     assert len(sure.suspects()) == 1
-    assert sure._repr_html_()[2] == ("label", "row", "")
+    assert sure._repr_html_()[2] == ("of labels that say", "row", "curve")
     silent = change(audit, noise=change(audit.noise, found=False))
-    assert silent._repr_html_()[2][0] == silent._repr_html_()[2][2] == ""
+    shown.clear()
+    labels, _, curve = silent._repr_html_()[2]
+    assert labels == []  # No rows.
+    assert curve == ""

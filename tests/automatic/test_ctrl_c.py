@@ -5,9 +5,8 @@ import pytest
 
 from helpers.quick import make_classifier
 from helpers.small_fits import draw_sample
-from untwist import UntwistClassifier
-from untwist.automatic import search
-from untwist.automatic import sources as by_source
+from untwist import UntwistClassifier, learning_noise
+from untwist.automatic import recipe, search
 from untwist.noise.plausibility import Plausibility
 
 SETTINGS = {"boosted_only": True, "max_depth": 2, "random_state": 0, "n_jobs": 1}
@@ -90,7 +89,7 @@ def test_ctrl_c_while_rows_are_scored_keeps_the_rounds(monkeypatch):
 
 def test_noise_of_many_classes_is_not_estimated_where_ctrl_c_comes_while_families_are_mixed(monkeypatch):
     estimate, calls = interrupt_at(0)
-    monkeypatch.setattr(search, "estimate_noise_of", estimate)
+    monkeypatch.setattr(learning_noise, "estimate_noise_of", estimate)
     monkeypatch.setattr(search, "mix_in_randomised_trees", interrupt_at(1)[0])
     X, y = draw_classes(21)
     model = UntwistClassifier(random_state=0, n_jobs=1)
@@ -117,7 +116,7 @@ def test_many_rows_are_not_scored_any_more(monkeypatch):
 def test_sources_are_not_judged_any_more(monkeypatch):
     X, y = draw_sample(400)
     judge, calls = interrupt_at(0)
-    monkeypatch.setattr(by_source, "estimate_noise_of_sources", judge)
+    monkeypatch.setattr(learning_noise, "estimate_noise_of_sources", judge)
     model = make_classifier(callbacks=[interrupt_at(2)[0]], **SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, source=np.arange(400) % 5)
@@ -127,9 +126,9 @@ def test_sources_are_not_judged_any_more(monkeypatch):
 
 
 def test_noise_of_more_classes_than_can_show_any_is_not_estimated(monkeypatch):
-    estimate, calls = interrupt_at(0, search.estimate_noise_of)
-    monkeypatch.setattr(search, "estimate_noise_of", estimate)
-    monkeypatch.setattr(search, "MOST_CLASSES", 5)
+    estimate, calls = interrupt_at(0, learning_noise.estimate_noise_of)
+    monkeypatch.setattr(learning_noise, "estimate_noise_of", estimate)
+    monkeypatch.setattr(recipe, "MOST_CLASSES", 5)
     X, y = draw_classes(6)
     assert make_classifier(**SETTINGS).fit(X, y).noise_ is None
     assert not calls
@@ -139,9 +138,7 @@ def test_noise_of_more_classes_than_can_show_any_is_not_estimated(monkeypatch):
 
 
 def test_sources_are_refused_before_the_work_where_classes_are_too_many_to_show_noise(monkeypatch):
-    most = 5
-    monkeypatch.setattr(search, "MOST_CLASSES", most)
-    monkeypatch.setattr(by_source, "MOST_CLASSES", most)
+    monkeypatch.setattr(recipe, "MOST_CLASSES", 5)
     rounds, calls = interrupt_at(0)
     model = make_classifier(callbacks=[rounds], **SETTINGS)
     X, y = draw_classes(6)

@@ -7,11 +7,12 @@ import pytest
 
 from helpers.quick import make_classifier, resolve
 from helpers.sourced_rows import draw_sourced_rows, draw_votes
-from untwist import UntwistClassifier
-from untwist.automatic import sources as by_source
-from untwist.automatic.sources import differ_much, fit_by_source, judge_sources, weigh_by_reliability
+from untwist import UntwistClassifier, learning_noise
+from untwist.automatic.recipe import fit_recipe
+from untwist.automatic.search import Search
 from untwist.data.sources import LabelSources
 from untwist.fit_arguments import SourceColumns
+from untwist.learning_noise import differ_much, judge_sources, weigh_by_reliability
 from untwist.training_data import TrainingData
 
 pytestmark = pytest.mark.usefixtures("few_components")
@@ -27,7 +28,7 @@ def collect(X, y, source, item=None, weight=None, **settings):
 def uneven():
     X, y, source, _ = draw_sourced_rows()
     data = collect(X, y, source)
-    return data, fit_by_source(data).model
+    return data, fit_recipe(data).model
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -43,12 +44,13 @@ def test_where_sources_differ_much_the_same_candidate_is_boosted_by_what_labels_
     assert (model.decision_function(X) != plain.decision_function(X)).any()
     assert (model.predict(X) == truth).mean() >= (plain.predict(X) == truth).mean()
     # The first fit, weighted by hand, is the second one.
-    first = judge_sources(plain.model_, collect(X, y, source))
+    data = collect(X, y, source)
+    unseen = plain.model_.out_of_fold.add_context(sources=data.sources)
+    first = judge_sources(replace(plain.model_, out_of_fold=unseen))
     weight = first.sources.reliability[np.searchsorted(first.sources.names, source)]
     settings = resolve(make_classifier(**SETTINGS).get_params(deep=False)).narrow_to(plain.choice_.best)
-    data = collect(X, y, source)
     weighed = replace(data, settings=settings, weight=data.weight * weight, folds=data.folds * weight)
-    expected = by_source.Search(weighed).run().model
+    expected = Search(weighed).run().model
     for one, other in zip(model.model_.ensembles, expected.ensembles, strict=True):
         np.testing.assert_array_equal(one.forest.value, other.forest.value)
 
@@ -127,7 +129,7 @@ def test_labels_of_an_item_are_judged_by_one_model():
     np.testing.assert_array_equal(find_pairs(data.sources.items), find_pairs(items))
     fold_of_row = data.folds.argmax(axis=0)
     assert all(len(set(fold_of_row[items == item])) == 1 for item in np.unique(items))
-    posterior = fit_by_source(data).model.out_of_fold.average_by_item().posterior
+    posterior = fit_recipe(data).model.out_of_fold.average_by_item().posterior
     for item in np.unique(items)[:20]:
         assert len(np.unique(posterior[items == item], axis=0)) == 1
 
@@ -142,7 +144,7 @@ def test_rows_of_a_named_item_may_differ_and_are_judged_by_their_mean():
     X = X + np.random.default_rng(1).normal(scale=1e-3, size=X.shape)
     data = collect(X, y, source, [f"item {one}" for one in items])
     np.testing.assert_array_equal(find_pairs(data.sources.items), find_pairs(items))
-    model = fit_by_source(data).model
+    model = fit_recipe(data).model
     found = model.out_of_fold.average_by_item().posterior
     by_row = model.out_of_fold.posterior
     for item in np.unique(items)[:20]:
@@ -154,7 +156,7 @@ def test_verbose_fits_tell_of_the_second_one(capsys):
     X, y, source, _ = draw_sourced_rows()
     make_classifier(**SETTINGS, verbose=1).fit(X, y, source=source)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[-2] == "sources differ: the same once more, each label weighing what its source is worth"
+    assert lines[-2] == "the same once more, each label weighing what it is worth"
     assert lines[-1].startswith("alpha ")
 
 
@@ -216,7 +218,7 @@ def test_ctrl_c_while_sources_are_judged_leaves_the_model_without_them(monkeypat
     def interrupt(*args, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(by_source, "estimate_noise_of_sources", interrupt)
+    monkeypatch.setattr(learning_noise, "estimate_noise_of_sources", interrupt)
     X, y, source, _ = draw_sourced_rows()
     model = make_classifier(**SETTINGS)
     with pytest.raises(KeyboardInterrupt):

@@ -12,7 +12,7 @@ from untwist.automatic.out_of_fold import HeldOutScores, find_posteriors, score_
 from untwist.boosting.engines.engine import Rows
 from untwist.data.groups import OwnFolds
 from untwist.data.workers import Workers
-from untwist.fit_arguments import SourceColumns, ValidationTable
+from untwist.fit_arguments import SourceColumns
 from untwist.training_data import TrainingData
 
 
@@ -100,11 +100,11 @@ MODEL = SimpleNamespace(
 )
 
 
-def collect(n_rows=60, weight=None, validation=None, sources=None, **settings):
+def collect(n_rows=60, weight=None, sources=None, **settings):
     table = np.random.default_rng(0).normal(size=(n_rows, 3))
     labels = (table[:, 0] > 0).astype(int)
     parameters = make_classifier(random_state=0, **settings).get_params(deep=False)
-    return TrainingData.collect(resolve(parameters), table, labels, weight, validation, sources=sources)
+    return TrainingData.collect(resolve(parameters), table, labels, weight, sources=sources)
 
 
 def test_the_score_of_a_row_is_the_mean_of_its_parts_and_that_of_one_part_to_the_last_bit():
@@ -150,17 +150,3 @@ def test_folds_of_ones_own_say_who_judges_whom():
     assert np.isnan(unseen.posterior).any(axis=1).tolist() == (~unseen.judged).tolist()
     np.testing.assert_array_equal(unseen.weight, data.unweigh_classes())
     assert unseen.context.fingerprint == data.fingerprint
-
-
-def test_validation_rows_are_all_rows_there_are():
-    table = np.random.default_rng(1).normal(size=(10, 3))
-    data = collect(validation=ValidationTable(table, np.arange(10) % 2, np.where(np.arange(10) == 4, 0.0, 2.0)))
-    rows = 60 + np.flatnonzero(np.arange(10) != 4)
-    held = HeldOutScores(rows, np.full(9, 2.0), np.linspace(0.1, 0.9, 9)[:, None], data.rows.labels[rows])
-    unseen = find_posteriors(MODEL, data, held, data.validation_weight[None, :])
-    assert unseen.context.fingerprint is None
-    np.testing.assert_array_equal(unseen.labels, np.arange(10) % 2)
-    assert unseen.judged.tolist() == (np.arange(10) != 4).tolist()
-    assert unseen.judged_weight.tolist() == np.where(np.arange(10) == 4, 0.0, 2.0).tolist()
-    assert unseen.by_fold.rows.tolist() == (rows - 60).tolist()
-    np.testing.assert_allclose(unseen.posterior[unseen.judged, 1], np.linspace(0.05, 0.45, 9))

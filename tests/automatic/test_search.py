@@ -14,7 +14,6 @@ from untwist.automatic.search import Search
 from untwist.boosting.engines.compiled import CompiledEngine
 from untwist.boosting.engines.engine import Engine
 from untwist.boosting.runs import advance
-from untwist.fitting import AlphaDecision
 from untwist.links import LogitLink
 from untwist.model import Candidate
 from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS
@@ -161,7 +160,7 @@ def run_with_losses(search, losses):
 def test_depth_comes_first_and_then_larger_alphas_as_long_as_they_help():
     def run(losses):
         search = make_search(boosted_only=True)
-        search.alpha_decision = AlphaDecision((1.0, 2.0, 4.0, 8.0))
+        search.settings = replace(search.settings, alphas=(1.0, 2.0, 4.0, 8.0))
         assert search.depths == [2, 4, 6]
         return run_with_losses(search, losses)
 

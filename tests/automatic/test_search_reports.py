@@ -121,12 +121,14 @@ def test_a_callback_and_ctrl_c_end_the_search(advanced, interrupt, by_callback):
     assert search.stopped is (by_callback or interrupt is not None)
 
 
-@pytest.mark.parametrize(("boosted_only", "later"), [(False, ["trees", "noise"]), (True, ["noise"])])
+@pytest.mark.parametrize(("boosted_only", "later"), [(False, ["trees"]), (True, [])])
 def test_each_part_of_a_search_is_shown_as_it_begins(shown, boosted_only, later):
     search = make_search(boosted_only=boosted_only)
     parts = []
     search.show = lambda words, done: parts.append((search.forecast.stage, words.split(",")[0], done))
     fit = search.run()
+    search.show_noise()
+    later = [*later, "noise"]
     best = search.best_run
     assert list(dict.fromkeys(stage for stage, *_ in parts)) == ["candidates", *later]
     assert search.forecast.best_rounds == best.count
@@ -138,16 +140,6 @@ def test_each_part_of_a_search_is_shown_as_it_begins(shown, boosted_only, later)
         assert shares == sorted(shares)
         assert shares[-1] == pytest.approx(0.6 if name == "trees" else 0.0)  # The rest of the time is weighing them.
     assert (fit.model.choice.mixture is not None) is ("trees" in later)
-    assert fit.model.noise is fit.model.posterior.noise is not None
-
-
-def test_where_no_noise_is_to_be_undone_none_is_looked_for():
-    search = make_search(alpha=1.0, boosted_only=True)
-    parts = []
-    search.show = lambda words, done: parts.append(search.forecast.stage)
-    fit = search.run()
-    assert set(parts) == {"candidates"}
-    assert (fit.model.noise, fit.model.noise) == (None, None)
 
 
 def begin_anew(search, run=None):
@@ -325,27 +317,27 @@ def test_the_rounds_that_folds_chose_are_made_again_on_all_rows(
             self.data = data
 
         def start_run(self, key, folds):
-            begun.append((key, folds, self.step, self.data.folds))
+            begun.append((key, folds, self.step, len(self.data.folds)))
             return run
 
     monkeypatch.setattr(searching, "Search", Whole)
     monkeypatch.setattr(type(run), "list_forests", lambda self, n_rounds: [[forest]] if n_rounds == 40 else None)
 
     def grow(data, boosted, mixture, n_folds):
-        return ("grown", data.folds, boosted.factor, mixture, n_folds)
+        return ("grown", len(data.folds), boosted.factor, mixture, n_folds)
 
     monkeypatch.setattr(searching, "grow_mixture", grow)
     best = FakeRun(depth=3)
     chosen = Candidate(1.5, 3, 0.07, 40, 0.5, 0.25)
     ((found,),) = search.train_on_all_rows(best, chosen, "mixture" if mixes else None)
-    assert begun == [(best.key, range(1), 0.07, None)]
+    assert begun == [(best.key, range(1), 0.07, 1)]
     (asked,) = advanced.asked
     assert (asked.n_rounds, asked.block, asked.run.ends_by_itself) == (40, 10, False)
     assert [words for words, _ in shown] == ["all rows, round 10", "all rows, round 20"]
     assert done == [0.25, 0.5]
     assert (search.forecast.stage, search.forecast.best_rounds) == ("folds", 40)
     if mixes:
-        assert found == ("grown", None, 1 / 1.5, "mixture", 5)
+        assert found == ("grown", 1, 1 / 1.5, "mixture", 5)
     else:
         assert found.factor == expected
 

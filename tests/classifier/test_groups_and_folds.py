@@ -115,10 +115,14 @@ def test_early_stopping_holds_out_whole_groups(patients):
     held_out = np.isin(np.arange(len(y)), model.validation_rows_)
     assert 0.05 < held_out.mean() < 0.2
     assert not set(patient[held_out]) & set(patient[~held_out])
-    # Groups that play no part change nothing.
-    plain = {**settings, "early_stopping": False}
-    with_groups, without = (PILBoostClassifier(**plain).fit(X, y, groups=one) for one in (patient, None))
-    assert np.array_equal(with_groups.decision_function(X), without.decision_function(X))
+
+
+def test_groups_that_play_no_part_are_refused(patients):
+    X, y, patient, _ = patients
+    with pytest.raises(ValueError, match="groups play no part in this fit"):
+        PILBoostClassifier(n_estimators=2).fit(X, y, groups=patient)
+    with pytest.raises(ValueError, match="give early_stopping=True and no X_val"):
+        PILBoostClassifier(n_estimators=2, early_stopping=True).fit(X, y, X, y, groups=patient)
 
 
 def test_groups_play_no_part_beside_validation_rows(patients):
@@ -155,7 +159,7 @@ def test_groups_are_routed_through_pipelines_and_cross_validation(patients):
             return super().fit(X, y, sample_weight, groups=groups)
 
     with sklearn.config_context(enable_metadata_routing=True):
-        model = Watching(alpha=1.0, n_estimators=3, max_depth=2).set_fit_request(groups=True)
+        model = Watching(alpha=1.0, n_estimators=3, max_depth=2, early_stopping=True).set_fit_request(groups=True)
         pipeline = make_pipeline(StandardScaler(), model)
         cross_validate(pipeline, X, y, cv=GroupKFold(2), params={"groups": patient})
     assert len(seen) == 2

@@ -109,9 +109,10 @@ def take(values, rows):
 
 def assert_same_audits(shuffled, audit, order):
     """Both audits say the same of every row, of all together, of sources and of slices, and on the page."""
-    for name in ("posterior", "wrong", "predicted", "weight", "truth", "wrong_at_most"):
+    for name in ("posterior", "wrong", "predicted", "weight", "truth"):
         np.testing.assert_array_equal(getattr(shuffled, name), getattr(audit, name)[order], err_msg=name)
     assert shuffled.noise_rate == audit.noise_rate
+    assert shuffled.verdict == audit.verdict
     assert shuffled.judge.in_sample_reason == audit.judge.in_sample_reason
     assert shuffled.rate_by_label == audit.rate_by_label
     assert shuffled.confusions() == audit.confusions()

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import json
-import math
 import re
 import sys
 from pathlib import Path
@@ -12,11 +11,12 @@ import numpy as np
 import pytest
 
 from helpers.command_line import untwist
+from helpers.prepared_tables import prepare_frame
 from helpers.sourced_rows import draw_sourced_rows
 from helpers.tickets import make_tickets
 from untwist import Growth, PILBoostClassifier, UntwistClassifier, _core, load, progress, save
 from untwist.audit import audit_labels
-from untwist.commands import columns, doctor, inspect, sheets, steps
+from untwist.commands import doctor, inspect, sheets, steps
 from untwist.commands import main as cli
 from untwist.explain import explain
 from untwist.twisters import ClassNoise
@@ -87,7 +87,7 @@ def test_train_then_predict(folder, capsys):
     assert list(predictions) == ["prediction", "P(leaves)", "P(stays)"]
     assert np.mean(predictions["prediction"] == truth) > 0.9
     np.testing.assert_allclose(predictions[["P(leaves)", "P(stays)"]].sum(axis=1), 1.0)
-    table = columns.prepare(frame, "churn")
+    table = prepare_frame(frame, "churn")
     model = UntwistClassifier(random_state=0).fit(table.X, table.y)
     np.testing.assert_allclose(predictions["P(stays)"], model.predict_proba(table.X)[:, 1])
 
@@ -110,8 +110,8 @@ def test_every_kind_of_file_is_the_same_table(folder, name, write):
         pytest.importorskip("pyarrow")
     frame, _ = make_people()
     write(frame, name)
-    found = columns.prepare(sheets.read(folder / name).frame, "churn").X
-    expected = columns.prepare(frame, "churn").X
+    found = prepare_frame(sheets.read(folder / name).frame, "churn").X
+    expected = prepare_frame(frame, "churn").X
     assert list(found) == list(expected)
     assert (found["city"].astype(str) == frame["city"]).all()
     np.testing.assert_array_equal(found["age"], frame["age"])
@@ -179,7 +179,7 @@ def test_columns_are_what_they_look_like():
             "y": rng.choice(["a", "b"], n),
         }
     )
-    table = columns.prepare(frame, "y")
+    table = prepare_frame(frame, "y")
     notes = "\n".join(table.notes)
     assert list(table.X) == ["number", "stray", "mixed", "date", "stamp", "flag", "grid"]
     assert "stray: numbers; 'many', 'few' taken as missing" in notes
@@ -189,7 +189,7 @@ def test_columns_are_what_they_look_like():
     assert "empty: all values are missing; left out" in notes
     assert "word: 200 different words in 200 rows; left out (--keep 'word' uses it)" in notes
     assert "row_id: looks like an id" in notes
-    kept = columns.prepare(frame, "y", keep=["word", "row_id"], drop=["grid"])
+    kept = prepare_frame(frame, "y", keep=["word", "row_id"], drop=["grid"])
     assert {"word", "row_id"} <= set(kept.X)
     assert "grid" not in kept.X
 
@@ -197,16 +197,16 @@ def test_columns_are_what_they_look_like():
 def test_a_leak_is_warned_of_and_kept():
     frame, truth = make_people(noise=0)
     frame["cancelled_on_phone"] = np.where(truth == "leaves", 1, 0)
-    table = columns.prepare(frame, "churn")
+    table = prepare_frame(frame, "churn")
     assert any(note.startswith("cancelled_on_phone: tells the label in 100.0%") for note in table.notes)
     assert "cancelled_on_phone" in table.X
-    assert not any("tells the label" in note for note in columns.prepare(make_people()[0], "churn").notes)
+    assert not any("tells the label" in note for note in prepare_frame(make_people()[0], "churn").notes)
 
 
 def test_rows_without_a_label_are_left_out_and_counted():
     frame, _ = make_people()
     frame.loc[[3, 7], "churn"] = None
-    table = columns.prepare(frame, "churn")
+    table = prepare_frame(frame, "churn")
     assert table.notes[0] == "2 rows have no label and are left out"
     assert len(table.y) == 398
     assert table.rows[3] == 4
@@ -224,7 +224,7 @@ def test_what_is_text_stays_text_whoever_comes_with_it(folder, capsys):
         (folder / "new.csv").write_text("code,x\n" + lines)
         out = untwist(capsys, "predict", "model.untwist", "new.csv")[1]
         assert [line.split(",")[0] for line in out.splitlines()[1:3]] == ["p", "q"]
-    all_codes = columns.prepare(pd.DataFrame({"zip": ["01234", "1234"] * 30, "y": ["a", "b"] * 30}), "y")
+    all_codes = prepare_frame(pd.DataFrame({"zip": ["01234", "1234"] * 30, "y": ["a", "b"] * 30}), "y")
     assert all_codes.X["zip"].nunique() == 2
     assert "zip: text: it has numbers with leading zeros" in all_codes.notes
 
@@ -237,12 +237,12 @@ def test_a_class_may_be_called_none_or_na(folder, capsys):
     assert "no label" not in err
     sheet = sheets.read(folder / "t.csv")
     sheet.frame.loc[3, "y"] = " "
-    assert len(columns.prepare(sheet.frame, "y").y) == 89
+    assert len(prepare_frame(sheet.frame, "y").y) == 89
 
 
 def test_labels_keep_their_kind():
     def labels(values):
-        return columns.prepare(pd.DataFrame({"x": np.arange(len(values)), "y": values}), "y").y
+        return prepare_frame(pd.DataFrame({"x": np.arange(len(values)), "y": values}), "y").y
 
     assert labels(["0", "1"] * 5).dtype == np.int64
     assert labels(["007", "7"] * 5).dtype.kind == "U"
@@ -275,7 +275,7 @@ def test_dates_are_dates_in_training_and_later(folder, capsys):
     assert "d: dates" in err
     out = untwist(capsys, "predict", "model.untwist", "t.parquet")[1]
     assert [line.split(",")[0] for line in out.splitlines()[1:]] == y.tolist()
-    stray = columns.prepare(pd.DataFrame({"d": ["2021-01-01"] * 60 + ["2021"], "y": ["a", "b"] * 30 + ["a"]}), "y")
+    stray = prepare_frame(pd.DataFrame({"d": ["2021-01-01"] * 60 + ["2021"], "y": ["a", "b"] * 30 + ["a"]}), "y")
     assert pd.isna(stray.X["d"].iloc[60])  # A number among dates is no date.
 
 
@@ -287,13 +287,13 @@ def test_the_index_that_pandas_writes_is_no_feature(folder, capsys):
 
 
 def test_true_and_false_and_blanks_are_numbers():
-    table = columns.prepare(pd.DataFrame({"b": ["True", "false", "", " TRUE"] * 9, "y": ["p", "q"] * 18}), "y")
+    table = prepare_frame(pd.DataFrame({"b": ["True", "false", "", " TRUE"] * 9, "y": ["p", "q"] * 18}), "y")
     np.testing.assert_array_equal(table.X["b"][:4], [1.0, 0.0, np.nan, 1.0])
 
 
 def test_what_is_nearly_a_number_is_one():
     y = ["p", "q"] * 30
-    table = columns.prepare(pd.DataFrame({"fee": ["12,50", "7,25"] * 30, "share": ["45.5%", "3 %"] * 30, "y": y}), "y")
+    table = prepare_frame(pd.DataFrame({"fee": ["12,50", "7,25"] * 30, "share": ["45.5%", "3 %"] * 30, "y": y}), "y")
     assert table.X["fee"][:2].tolist() == [12.5, 7.25]
     assert table.X["share"][:2].tolist() == [0.455, 0.03]
 
@@ -301,7 +301,7 @@ def test_what_is_nearly_a_number_is_one():
 def test_many_words_are_counted():
     n = 900
     words = [f"w{i % 300}" for i in range(n)]
-    table = columns.prepare(pd.DataFrame({"d": words, "y": np.resize(["p", "q"], n)}), "y")
+    table = prepare_frame(pd.DataFrame({"d": words, "y": np.resize(["p", "q"], n)}), "y")
     assert "d: text with 300 values" in table.notes
 
 
@@ -352,8 +352,8 @@ def test_a_corrected_copy_differs_in_labels_alone(folder):
     text = 'id;name;y\r\n007;"a;b\nc";p\r\n;NA;q\r\n0.130;FALSE;"p"\r\n'
     (folder / "t.csv").write_bytes(text.encode("latin-1"))
     sheet = sheets.read(folder / "t.csv", encoding="latin-1")
-    assert sheet.replace_labels("y", np.array([], dtype=int), []).decode("latin-1") == text
-    changed = sheet.replace_labels("y", np.array([0, 2]), ["q", "r;s"]).decode("latin-1")
+    assert sheet.replace_labels("y", np.array([], dtype=int), [])[0].decode("latin-1") == text
+    changed = sheet.replace_labels("y", np.array([0, 2]), ["q", "r;s"])[0].decode("latin-1")
     assert changed == 'id;name;y\r\n007;"a;b\nc";q\r\n;NA;q\r\n0.130;FALSE;"r;s"\r\n'
 
 
@@ -365,7 +365,7 @@ def test_a_corrected_parquet_keeps_its_types(folder):
         {"n": pyarrow.array([1, None, 3], pyarrow.int32()), "y": pyarrow.array(["a", "b", None]).dictionary_encode()}
     )
     parquet.write_table(table, "t.parquet")
-    (folder / "c.parquet").write_bytes(sheets.read(folder / "t.parquet").replace_labels("y", np.array([0]), ["b"]))
+    (folder / "c.parquet").write_bytes(sheets.read(folder / "t.parquet").replace_labels("y", np.array([0]), ["b"])[0])
     found = parquet.read_table("c.parquet")
     assert found.schema == table.schema
     assert found.to_pydict() == {"n": [1, None, 3], "y": ["b", "b", None]}
@@ -401,10 +401,10 @@ def test_an_audit_lists_corrects_and_leaves_the_input_alone(folder, capsys):
     assert status == 0
     assert hashlib.sha256((folder / "people.csv").read_bytes()).hexdigest() == before
     frame, _ = make_people()
-    table = columns.prepare(frame, "churn")
+    table = prepare_frame(frame, "churn")
     audit = audit_labels(table.X, table.y, UntwistClassifier(random_state=0).fit(table.X, table.y))
     suspects = audit.suspects()
-    assert str(audit) in out
+    assert audit.verdict.describe(for_command=True, lists_rows=True) in out
     assert f"line {suspects[0] + 2} of people.csv" in out
     listed = pd.read_csv("s.csv")
     assert listed["line"].tolist() == (suspects + 2).tolist()
@@ -451,27 +451,24 @@ def test_a_budget_asks_for_so_many(folder, capsys):
 @pytest.mark.slow
 def test_a_budget_is_told_what_it_should_find(folder, capsys):
     _, out, _ = untwist(capsys, "audit", "people.csv", "--label", "churn", "--budget", 60)
-    table = columns.prepare(make_people()[0], "churn")
+    table = prepare_frame(make_people()[0], "churn")
     audit = audit_labels(table.X, table.y, UntwistClassifier(random_state=0).fit(table.X, table.y))
     expected = audit.wrong[audit.ranking[:60]].sum()
-    assert f"Of the labels of these 60 rows about {expected:.0f} are expected to be wrong." in out
+    assert f"These 60 rows: about {expected:.0f} (" in out
     clean, _ = make_people(noise=0)
     clean.to_csv("clean.csv", index=False)
     _, out, _ = untwist(capsys, "audit", "clean.csv", "--label", "churn")
-    assert "is not excluded; --budget 50 lists the rows to look at first" in out.replace("\n", " ")
-    assert "0% to 0%" not in out
+    assert "; --budget 50 lists the rows to look at first" in out.replace("\n", " ")
+    assert "at most 0 %" not in out
     found = json.loads(untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 1, "--json")[1])
-    assert found["wrong"]["not_excluded"] >= max(found["wrong"]["high"], 0.007)
+    assert found["verdict"]["upper_bound"]["high"] == found["verdict"]["share"]["high"] >= 0.007
     assert len(found["suspects"]) == 1
-    assert found["expected_wrong_among_suspects"] is None
-    assert 0.5 < found["wrong_among_suspects_at_most"] <= 1
+    assert (found["wrong_among_suspects"]["low"], found["wrong_among_suspects"]["high"]) == (0.0, 1.0)
     _, out, _ = untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 20)
-    table = columns.prepare(clean, "churn")
+    table = prepare_frame(clean, "churn")
     audit = audit_labels(table.X, table.y, UntwistClassifier(random_state=0).fit(table.X, table.y))
-    _, most = audit.bound_wrong(audit.suspects(budget=20))
-    words = " ".join(out.split())
-    assert f"Of the labels of these 20 rows up to {math.ceil(most)} may be wrong: no noise was found that is" in words
-    assert "expected to be wrong" not in words
+    told = audit.verdict.describe_yield(audit.expected_yield(audit.suspects(budget=20)))
+    assert f"These 20 rows: {told}." in " ".join(out.split())
 
 
 @pytest.mark.slow
@@ -483,29 +480,32 @@ def test_an_audit_of_several_classes_tells_who_is_labelled_as_what(tmp_path, mon
     status, out, err = untwist(capsys, "audit", "tickets.csv", *options)
     assert status == 0, err
     assert "1000 rows, 9 columns, 4 classes" in err
-    assert "billing is often labelled bug" in out
-    assert "no evidence" not in out
+    assert "true class billing labelled bug: " in out
+    assert "no sign" not in out
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "Clean" not in page
     assert "<table class=heat>" in page
     listed = pd.read_csv("s.csv")
     expected = f"about {listed['probability_wrong'].sum():,.0f}"
-    assert f"{len(listed)} are suspects, {expected} of them truly wrong" in out
-    assert "are expected to be wrong" not in out  # Once is enough.
+    assert f"{len(listed)} suspects, {expected} (" in out
+    assert f"These {len(listed)} rows" not in out  # Once is enough.
     assert np.mean(pd.read_csv("c.csv")["topic"] == truth) > np.mean(given == truth) + 0.05
     found = json.loads(untwist(capsys, "audit", "tickets.csv", "--label", "topic", "--json")[1])
     assert found["classes"] == ["account", "billing", "bug", "feature"]
-    assert found["noise_found"]
+    verdict = found["verdict"]
+    assert verdict["state"] == "found"
     matrix = np.array(found["matrix"])
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0)
-    assert [one["class"] for one in found["wrong_by_class"]] == found["classes"]
-    assert [one["label"] for one in found["wrong_by_label"]] == found["classes"]
-    for one in found["wrong_by_class"] + found["wrong_by_label"] + found["confusions"]:
-        assert one["low"] <= one["share"] <= one["high"] > 0
+    assert [one["of"] for one in verdict["by_class"]] == [f"true class {name}" for name in found["classes"]]
+    assert [one["of"] for one in verdict["by_label"]] == [f"given label {name}" for name in found["classes"]]
+    for one in verdict["by_class"] + verdict["by_label"] + verdict["pairs"]:
+        assert one["low"] <= one["value"] <= one["high"] > 0
+        assert "errors do not depend on features" in one["rests_on"]
     first = found["confusions"][0]
     assert (first["class"], first["label"], first["share"]) == ("billing", "bug", matrix[1, 2])
     expected = sum(one["probability_wrong"] for one in found["suspects"])
-    assert found["expected_wrong_among_suspects"] == pytest.approx(expected, abs=0.2)
+    assert found["wrong_among_suspects"]["value"] == pytest.approx(expected, abs=0.2)
+    assert found["wrong_among_suspects"] == verdict["suspects_wrong"]
 
 
 @pytest.mark.slow
@@ -538,7 +538,7 @@ def test_a_kind_of_file_that_cannot_be_written_is_refused_before_the_fit(folder,
 
 def test_nan_is_a_class_and_no_number_with_a_fraction():
     frame = pd.DataFrame({"a": np.arange(4.0), "y": ["1", "nan", "1", "nan"]})
-    assert columns.prepare(frame, "y").y.tolist() == ["1", "nan", "1", "nan"]
+    assert prepare_frame(frame, "y").y.tolist() == ["1", "nan", "1", "nan"]
 
 
 # What is wrong
@@ -799,7 +799,7 @@ def test_explain_tells_what_speaks_for_a_prediction(trained, capsys):
     status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv", "--line", 2, 9, "--json")
     one, _ = json.loads(out)
     frame, _ = make_people()
-    table = columns.prepare(frame, "churn")
+    table = prepare_frame(frame, "churn")
     model = load("model.untwist")
     found = explain(model, table.X.iloc[[0]], background=table.X)
     place = model.predict_proba(table.X.iloc[[0]]).argmax()

@@ -47,7 +47,7 @@ def test_probabilities_of_a_file_judge_the_labels(folder, capsys):
     frame, truth, posterior = make_table()
     audit = audit_labels(frame[["a", "b"]], frame["churn"], pred_probs=posterior)
     assert status == 0
-    assert str(audit) in out
+    assert audit.verdict.describe(for_command=True, lists_rows=True) in out
     assert "trying settings" not in err
     suspects = pd.read_csv("s.csv")
     assert suspects["line"].tolist() == (audit.suspects() + 2).tolist()

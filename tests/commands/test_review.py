@@ -15,6 +15,7 @@ from helpers.command_line import untwist
 from helpers.patience import PATIENCE
 from helpers.review_process import open_reviews
 from untwist.audit import read_decisions
+from untwist.audit.statements import INDEPENDENT_ERRORS, Statement
 from untwist.commands import review
 from untwist.commands.requests import REQUESTS
 
@@ -101,10 +102,20 @@ def test_json_says_what_was_decided(folder, start):
     assert read_decisions("mine.csv").lines.tolist() == ["5"]
 
 
-@pytest.mark.parametrize(("expected", "words"), [(4.2, "about 4 were expected"), (None, "up to 8 could be expected")])
+@pytest.mark.parametrize(
+    ("expected", "words"),
+    [
+        (Statement(4.2, 2.0, 6.5), "about 4 (2 to 7) were expected"),
+        (Statement(0.1, 0.0, 9.0), "0 to 9 were expected"),
+        (
+            Statement(0.1, 0.0, 7.1, rests_on=(INDEPENDENT_ERRORS,)),
+            "0 to 8 were expected if errors do not depend on features",
+        ),
+    ],
+)
 def test_the_summary_compares_with_what_was_expected(capsys, expected, words):
-    counts = {"decided": 9, "wrong": 3, "right": 6, "skipped": 0, "expected_wrong": expected, "wrong_at_most": 7.1}
-    review._print_summary(counts, Path("d.csv"), "untwist apply")
+    counts = {"decided": 9, "wrong": 3, "right": 6, "skipped": 0}
+    review._print_summary(counts, expected, Path("d.csv"), "untwist apply")
     out = capsys.readouterr().out
     assert out == f"3 of 9 labels were wrong, {words}. d.csv has it all.\nTo change the labels: untwist apply\n"
 

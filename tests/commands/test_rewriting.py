@@ -18,7 +18,7 @@ def test_quotes_blanks_and_line_ends_stay(tmp_path):
     text = 'id; "na""me" ;y;z\r\n"1" ; "a;\nb" ; no  ;"x"\r\n2;;"no";\n3; "" ;no'
     (tmp_path / "t.csv").write_text(text, newline="")
     sheet = sheets.read(tmp_path / "t.csv")
-    changed = sheet.replace_labels("y", np.array([0, 1, 2]), ["yes", "yes", 'a"b']).decode()
+    changed = sheet.replace_labels("y", np.array([0, 1, 2]), ["yes", "yes", 'a"b'])[0].decode()
     assert changed == 'id; "na""me" ;y;z\r\n"1" ; "a;\nb" ; yes  ;"x"\r\n2;;"yes";\n3; "" ;"a""b"'
 
 
@@ -46,9 +46,8 @@ def test_any_cell_of_any_file_can_be_changed(data, n_columns, separator, quotes_
     row = data.draw(st.integers(0, len(before) - 1))
     column = data.draw(st.integers(0, n_columns - 1))
     label = data.draw(CELL.filter(lambda text: text == text.strip()))
-    changed = replace_cells(
-        out.getvalue().encode(), {row: (before[row][column], label)}, lines, column, separator, "utf-8"
-    ).decode()
+    texts = {row: (before[row][column], label)}
+    changed = replace_cells(out.getvalue().encode(), texts, lines, column, separator, "utf-8")[0].decode()
     expected = [list(cells) for cells in before]
     expected[row][column] = label
     found = parse(changed)[1]
@@ -60,15 +59,14 @@ def test_any_cell_of_any_file_can_be_changed(data, n_columns, separator, quotes_
 def test_encodings_and_marks_stay(encoding):
     for mark in ["", "\ufeff"] if encoding == "utf-8" else [""]:
         before = f"{mark}größe,y\r\nä,no\r\n".encode(encoding)
-        after = replace_cells(before, {0: ("no", "ja, ü")}, [2], 1, ",", encoding)
+        after = replace_cells(before, {0: ("no", "ja, ü")}, [2], 1, ",", encoding)[0]
         assert after == f'{mark}größe,y\r\nä,"ja, ü"\r\n'.encode(encoding)
     if encoding == "utf-16":
         swapped = b"\xfe\xff" + "a,y\nb,no\n".encode("utf-16-be")
-        assert replace_cells(swapped, {0: ("no", "yes")}, [2], 1, ",", encoding) == b"\xfe\xff" + "a,y\nb,yes\n".encode(
-            "utf-16-be"
-        )
+        expected = b"\xfe\xff" + "a,y\nb,yes\n".encode("utf-16-be")
+        assert replace_cells(swapped, {0: ("no", "yes")}, [2], 1, ",", encoding)[0] == expected
     if encoding == "utf-8-sig":
-        assert replace_cells(b"a,y\nb,no\n", {0: ("no", "yes")}, [2], 1, ",", encoding) == b"a,y\nb,yes\n"
+        assert replace_cells(b"a,y\nb,no\n", {0: ("no", "yes")}, [2], 1, ",", encoding)[0] == b"a,y\nb,yes\n"
 
 
 def test_what_cannot_be_written_is_refused():

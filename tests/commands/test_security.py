@@ -72,10 +72,10 @@ def use(path):
             load(path).predict_proba(X)
         else:
             sheet = sheets.read(path)
-            columns.prepare(sheet.frame, "y")
+            columns.prepare(sheet, columns.Roles("y"))
             sheet.lines
             if path.suffix == ".parquet":
-                blocks.prepare_in_blocks(blocks.SheetInBlocks(path), "y")
+                columns.prepare(blocks.SheetInBlocks(path), columns.Roles("y"))
     except ValueError as error:
         return str(error)
 

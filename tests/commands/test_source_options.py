@@ -9,10 +9,10 @@ import pytest
 
 from helpers.command_line import untwist
 from helpers.grouped_rows import draw_patients
+from helpers.prepared_tables import prepare_frame
 from helpers.sourced_rows import draw_sourced_rows, draw_votes
 from untwist import UntwistClassifier, load, save
 from untwist.audit import audit_labels
-from untwist.commands import columns
 
 pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
 pytestmark = pytest.mark.usefixtures("few_components")
@@ -219,13 +219,13 @@ def test_sources_are_names_whatever_they_look_like():
             "y": ["a", "b", "a", "b", None, "b", "a", "b"],
         }
     )
-    table = columns.prepare(frame, "y", source="who", item="month")
+    table = prepare_frame(frame, "y", source="who", item="month")
     assert table.source.tolist() == ["Ann", "Ann", None, None, "Ann", "7", "7"]  # The row without a label is left out.
     assert table.item.tolist() == ["3", "3", None, "4", "12", "12", "3"]
     assert list(table.X) == ["x"]
     assert "who: who gave the label, one of 2 (2 cells are empty); no feature, left out" in table.notes
-    assert columns.prepare(frame.assign(y=list("abababab")), "y", source="who").source[4] == "NA"
-    assert columns.prepare(frame, "y").source is None
+    assert prepare_frame(frame.assign(y=list("abababab")), "y", source="who").source[4] == "NA"
+    assert prepare_frame(frame, "y").source is None
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def test_labels_are_what_they_were_byte_for_byte(folder, capsys, end):
     assert f"new.{end}.undo takes the change back: untwist apply --undo" in out
     status, out, err = untwist(capsys, "apply", "--undo", f"new.{end}.undo", f"new.{end}", "-o", f"back.{end}")
     assert (status, err) == (0, "")
-    assert f"in column 'y' of back.{end} 6 labels have the text from before" in out
+    assert f"labels in column 'y': 6 changed, 0 kept, 0 skipped; back.{end} has them, and all else as it was" in out
     unpack = gzip.decompress if end == "csv.gz" else bytes
     assert unpack(Path(f"new.{end}").read_bytes()) != TEXT.encode()
     assert unpack(Path(f"back.{end}").read_bytes()) == TEXT.encode()
@@ -154,21 +154,25 @@ def test_one_kind_of_file_is_not_taken_for_the_other(folder, capsys):
     decide("data.csv", {1: "yes"})
     assert untwist(capsys, "apply", "d.csv", "data.csv", "-o", "new.csv")[0] == 0
     err = untwist(capsys, "apply", "--undo", "d.csv", "new.csv", "-o", "back.csv")[2]
-    assert "d.csv: it takes no labels back: the file that does is beside the one with changed labels" in err
+    assert "d.csv: there is no column 'before': it takes no labels back: the file that does is beside the one" in err
     err = untwist(capsys, "apply", "new.csv.undo", "new.csv", "-o", "back.csv")[2]
-    assert "new.csv.undo: it takes changed labels back, and holds no decisions: untwist apply --undo is for it" in err
+    assert "new.csv.undo: there is no column 'decision': this is no file of decisions" in err
+    assert "takes changed labels back: untwist apply --undo" in err
     assert not Path("back.csv").exists()
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda text: text.replace("\r\n1,", "\r\n9,"), "names row 9, but new.csv has 6 rows"),
+        (
+            lambda text: text.replace("\r\n1,", "\r\n9,"),
+            "a decision has 9 for its row, which is counted from 0, but",
+        ),
         (lambda text: text.replace("\r\n1,", "\r\nx,"), "row must be a position"),
-        (lambda text: text + text.splitlines(keepends=True)[1], "a row is in it twice"),
-        (lambda text: text.splitlines(keepends=True)[0], "it must have rows"),
+        (lambda text: text + text.splitlines(keepends=True)[1], "row 1 is decided on twice"),
+        (lambda text: text.splitlines(keepends=True)[0], "has no decisions"),
         (lambda text: text.replace(",no,", ',"a;b",'), "is no single cell between ';'"),
-        (lambda text: text.replace(",no,", ","), "has 4 cells, not 5"),
+        (lambda text: text.replace(",no,", ","), "fingerprint must be two times 16 hexadecimal digits"),
     ],
 )
 def test_a_damaged_file_is_refused(folder, capsys, change, words):
@@ -202,8 +206,8 @@ def test_json_says_how_many(folder, capsys):
     decide("data.csv", NEW)
     untwist(capsys, "apply", "d.csv", "data.csv", "-o", "new.csv")
     out = untwist(capsys, "apply", "--undo", "new.csv.undo", "new.csv", "-o", "back.csv", "--json")[1]
-    expected = {"table": "new.csv", "output": "back.csv", "label_column": "y", "taken_back": 6}
-    assert json.loads(out) == expected
+    expected = {"table": "new.csv", "output": "back.csv", "label_column": "y", "undo": None}
+    assert json.loads(out) == expected | {"changed": 6, "kept": 0, "skipped": 0}
 
 
 # ---- labels that an audit replaced ----

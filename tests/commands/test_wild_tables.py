@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from helpers.command_line import untwist
+from helpers.prepared_tables import prepare_frame
 from untwist import UntwistClassifier
 from untwist.audit import audit_labels
-from untwist.commands import columns, sheets
+from untwist.commands import sheets
 from untwist.twisters import ClassNoise
 
 pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
@@ -172,7 +173,7 @@ def audit_twin(name, folder):
 
 
 def audit(path):
-    table = columns.prepare(sheets.read(path).frame, "churn")
+    table = prepare_frame(sheets.read(path).frame, "churn")
     model = UntwistClassifier(random_state=0, n_jobs=1).fit(table.X, table.y)
     return table, audit_labels(table.X, table.y, model)
 
@@ -256,7 +257,7 @@ def test_a_column_is_no_id_because_its_numbers_are_all_different():
             "y": np.resize(["a", "b"], 200),
         }
     )
-    assert list(columns.prepare(frame, "y").X) == list(frame.columns[:-1])
+    assert list(prepare_frame(frame, "y").X) == list(frame.columns[:-1])
     sklearn_data = pytest.importorskip("sklearn.datasets")
     for load in (
         sklearn_data.load_breast_cancer,
@@ -265,13 +266,13 @@ def test_a_column_is_no_id_because_its_numbers_are_all_different():
         sklearn_data.load_digits,
     ):
         table = load(as_frame=True)
-        X = columns.prepare(table.frame, "target").X
+        X = prepare_frame(table.frame, "target").X
         assert X.shape[1] + (table.data.nunique() == 0).sum() == table.data.shape[1]
 
 
 def test_a_serial_number_with_gaps_where_labels_are_missing_is_one():
     frame = pd.DataFrame({"serial": np.arange(200), "x": np.arange(200) % 7, "y": np.resize(["a", "b", None], 200)})
-    table = columns.prepare(frame, "y")
+    table = prepare_frame(frame, "y")
     assert list(table.X) == ["x"]
 
 
@@ -279,7 +280,7 @@ def test_lines_are_those_of_the_file_whatever_comes_before(tmp_path):
     write_sep_line(make_clean(), tmp_path / "s.csv")
     sheet = sheets.read(tmp_path / "s.csv")
     assert sheet.lines[:2].tolist() == [3, 4]
-    content = sheet.replace_labels("churn", np.array([1]), ["maybe"])
+    content, _ = sheet.replace_labels("churn", np.array([1]), ["maybe"])
     before, after = (tmp_path / "s.csv").read_bytes(), content
     assert after.startswith(b"\xef\xbb\xbfsep=;")
     changed = [
@@ -289,7 +290,7 @@ def test_lines_are_those_of_the_file_whatever_comes_before(tmp_path):
     write_xlsx(make_clean(), tmp_path / "book.xlsx")
     sheet = sheets.read(tmp_path / "book.xlsx")
     assert sheet.lines[:2].tolist() == [2, 3]
-    assert sheet.replace_labels("churn", np.array([0]), ["maybe"]).splitlines()[1].endswith(b",maybe")
+    assert sheet.replace_labels("churn", np.array([0]), ["maybe"])[0].splitlines()[1].endswith(b",maybe")
 
 
 # How a table will be read

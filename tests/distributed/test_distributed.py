@@ -283,7 +283,6 @@ def test_settings_that_no_worker_can_have_are_refused():
 def test_alone_nobody_is_asked():
     assert find_workers() is solo
     assert solo.gather(3) == [3]
-    assert solo.broadcast_first("x") == "x"
     np.testing.assert_array_equal(solo.sum(np.arange(3)), np.arange(3))
 
 

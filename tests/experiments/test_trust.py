@@ -1,24 +1,19 @@
 """The programs that judge what is claimed: worlds are what they say, rows are kept, tables say first what is lost."""
 
 import itertools
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from experiments import results
-from experiments.trust import annotators, clean, coverage, program, slices, sources
+from experiments.trust import annotators, program, slices, sources
 from experiments.trust.annotators import AnnotatorsRow
-from experiments.trust.clean import CleanRow
-from experiments.trust.coverage import CoverageRow
 from experiments.trust.parts import Part
 from experiments.trust.slices import SlicesRow
 from experiments.trust.sources import SourcesRow
 from experiments.trust.worlds import FOUR_WORLDS, TWO_WORLDS, flip, simulate
-from untwist import UntwistClassifier
 from untwist.commands.main import run_program
-from untwist.noise.rates import PRIOR_OF_NO_NOISE
 
 
 def run(*arguments):
@@ -67,40 +62,40 @@ def judge_small(job, folder):
     """Judge a job whose rows fail where the seed is 1 and no folder is given."""
     if job[3] == 1 and folder is None:
         raise ValueError("the seed is 1")
-    return [replace(make_coverage()[0], world=job[0], seed=job[3])]
+    return [SlicesRow(*job, named=0.0, false=0.0, spoke=0.0)]
 
 
 def make_part(judge=judge_small):
-    jobs = [("easy", "10-30", 500, seed) for seed in range(3)]
-    return Part("coverage", "Small?", CoverageRow, lambda quick, folder: jobs, judge, coverage.make_tables)
+    jobs = [("easy", "20-20", 500, seed) for seed in range(3)]
+    return Part("slices", "Small?", SlicesRow, lambda quick, folder: jobs, judge, slices.make_tables)
 
 
 def test_a_part_goes_on_where_it_ended_and_errors_are_rows(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(program, "PARTS", {"coverage": make_part()})
-    options = ["--out", str(tmp_path), "--workers", "1"]
+    monkeypatch.setattr(program, "PARTS", {"slices": make_part()})
+    options = ["slices", "--out", str(tmp_path), "--workers", "1"]
     assert run(*options, "--show") == 0
     assert "nothing has been run yet" in capsys.readouterr().err
     assert run(*options) == 0
     output = capsys.readouterr()
-    assert "coverage: failures, 1" in output.out
-    assert "easy, 10-30, 500, 1  ValueError: the seed is 1" in output.out
-    path = tmp_path / "coverage.csv"
-    assert [bool(row.error) for row in results.read(path, CoverageRow)] == [False, True, False]
+    assert "slices: failures, 1" in output.out
+    assert "easy, 20-20, 500, 1  ValueError: the seed is 1" in output.out
+    path = tmp_path / "slices.csv"
+    assert [bool(row.error) for row in results.read(path, SlicesRow)] == [False, True, False]
     before = path.read_text()
     assert run(*options, "--data", "somewhere") == 0  # What failed is run again, what is done is not.
     assert path.read_text().startswith(before)
     assert len(path.read_text().splitlines()) == len(before.splitlines()) + 1
     assert "failures" not in capsys.readouterr().out
-    assert (tmp_path / "coverage.md").read_text().startswith("# Small?")
+    assert (tmp_path / "slices.md").read_text().startswith("# Small?")
     assert run(*options, "--show", "--page", str(tmp_path / "page.md")) == 0
     page = (tmp_path / "page.md").read_text()
     assert page.startswith("# Is what is claimed true?")
-    assert "## Small?\n\n### coverage: losing cells" in page
+    assert "## Small?\n\n### slices and hidden sources" in page
 
 
-def test_what_is_wrong_is_said_in_a_line(capsys, monkeypatch):
+def test_what_is_wrong_is_said_in_a_line(tmp_path, capsys, monkeypatch):
     for arguments, words in [
-        (["covrage"], "unknown part 'covrage': choose from sources"),
+        (["lables"], "unknown part 'lables': choose from labels, sources"),
         (["--workers", "0"], "at least 1"),
     ]:
         with pytest.raises(SystemExit) as stop:
@@ -110,7 +105,7 @@ def test_what_is_wrong_is_said_in_a_line(capsys, monkeypatch):
     monkeypatch.setattr(program, "find_version", lambda packages: "")
     monkeypatch.setattr(program, "PARTS", {"annotators": replace(annotators.ANNOTATORS, list_jobs=lambda *_: [])})
     monkeypatch.setattr(program, "ANNOTATORS", program.PARTS["annotators"])
-    run("--show", "--out", "nowhere")
+    run("annotators", "--out", str(tmp_path))
     said = capsys.readouterr().err
     assert "Dawid-Skene is left out: pip install --no-deps crowd-kit" in said
     assert "cleanlab is left out" in said
@@ -123,97 +118,6 @@ def test_every_job_is_the_beginning_of_its_row(part, quick):
     assert len(jobs) == len(set(jobs))
     for job in (jobs[0], jobs[-1]):
         assert tuple(part.kind(*job).key)[: len(job)] == job
-
-
-# ---- coverage ----
-
-
-def make_coverage(n=10, covered=10, **more):
-    row = CoverageRow("step", "10-30", 500, 0, **dict.fromkeys(["neg", "pos", "share", "among_neg", "among_pos"], 0.1))
-    limits = {f"{what}{end}": at for what in coverage.BOUNDED for end, at in (("_low", 0.05), ("_high", 0.15))}
-    rows = [replace(row, seed=seed, found=1.0, **limits, **more) for seed in range(n)]
-    return [replace(row, pos_high=0.15 if row.seed < covered else 0.06) for row in rows]
-
-
-def test_intervals_that_miss_the_truth_are_counted_and_come_first():
-    row = make_coverage()[0]
-    assert row.covers("pos") == 1.0
-    assert row.width("pos") == pytest.approx(0.1)
-    assert replace(row, pos_low=0.1).covers("pos") == 1.0
-    assert replace(row, pos_low=0.101).covers("pos") == 0.0
-    assert replace(row, pos_high=0.099).covers("pos") == 0.0
-    assert math.isnan(replace(row, pos_high=math.nan).covers("pos"))
-    design = [replace(row, world="easy") for row in make_coverage(10, 3)]
-    first = coverage.make_tables(make_coverage(10, 8) + design)[0]
-    assert first.title == "coverage: losing cells, 2"
-    assert [line[:5] for line in first.lines] == [
-        ["judging", "500", "unequal", "pos", "0.80"],
-        ["design", "500", "unequal", "pos", "0.30"],
-    ]
-    assert coverage.make_tables(make_coverage(10, 9))[0].lines == []
-
-
-def test_one_sample_is_audited_and_kept_apart_by_rates():
-    (row,) = coverage.judge(("step", "20-20", 300, 0), None)
-    assert (row.neg, row.pos) == (0.2, 0.2)
-    assert row.share == pytest.approx(0.2, abs=0.1)
-    assert all(0 <= getattr(row, f"{what}_low") <= getattr(row, f"{what}_high") <= 1 for what in coverage.BOUNDED)
-    assert coverage.judge(("step", "20-20", 300, 0), None) == [row]
-
-
-# ---- clean ----
-
-
-def make_clean(data, none, default, twist="none", classes="two", split=0, **more):
-    row = CleanRow(data, classes, twist, split, clean.MOST_ROWS, 100, none, default, 0.8, 0.8, 0.0)
-    return replace(row, **more)
-
-
-def test_the_worst_clean_set_comes_first_and_promises_are_judged(tmp_path, monkeypatch):
-    monkeypatch.setattr(clean, "REFERENCE", tmp_path / "before.csv")
-    noisy = make_clean("b", 0.6, 0.5, "class-0.1-0.4")
-    with results.Writer(clean.REFERENCE, results.list_columns(CleanRow)) as writer:
-        writer.add([*noisy.key, 100, 0.6, 0.4, 0.8, 0.8, 1.0, *[math.nan] * len(clean.PRIORS), ""])
-    rows = [make_clean("a", 0.5, 0.5), make_clean("b", 0.2, 0.21), make_clean("b", 0.2, 0.20, split=1), noisy]
-    bars, sets, gains = clean.make_tables(rows)
-    # The means of both sets are .35 and .3525.
-    found = {tuple(line[:2]): (line[2], line[4]) for line in bars.lines}
-    assert found["all", "clean, mean"] == ("+0.71%", "met")
-    assert found["all", "clean, worst"] == ("+2.50% (b)", "met")
-    assert found["all", "gain kept"] == ("50% of 0.2000", "missed")
-    assert [line[0] for line in sets.lines] == ["b", "a"]
-    assert [line[5] for line in sets.lines] == ["+2.5%", "+0.0%"]
-    (gain,) = [line for line in gains.lines if "class-0.1-0.4" in line[0]]
-    assert gain[2:6] == ["0.600", "0.400", "0.500", "0.1000"]
-    worse = [make_clean("a", 0.5, 0.53), make_clean("b", 0.2, 0.2)]
-    assert [line[4] for line in clean.make_tables(worse)[0].lines if line[0] == "all"] == ["missed", "missed"]
-
-
-def test_both_posteriors_come_from_one_fit():
-    X, y, _ = simulate("easy", 300, np.random.default_rng(0))
-    y = flip(y, np.array([[0.8, 0.2], [0.2, 0.8]]), np.random.default_rng(1))
-    plain = UntwistClassifier(noise=None, random_state=0).fit(X, y)
-    model = UntwistClassifier(random_state=0).fit(X, y)
-    uncorrected, corrected = clean.predict_both(model, X)
-    np.testing.assert_allclose(uncorrected, plain.predict_proba(X), atol=1e-12)
-    np.testing.assert_array_equal(corrected, model.predict_proba(X))
-    assert np.abs(corrected - uncorrected).max() > 0.01
-
-
-def test_the_curve_of_the_decision_is_what_each_prior_loses_and_wins():
-    X, y, _ = simulate("easy", 400, np.random.default_rng(0))
-    y = flip(y, np.array([[0.9, 0.1], [0.1, 0.9]]), np.random.default_rng(1))
-    model = UntwistClassifier(random_state=0).fit(X, y)
-    uncorrected, corrected = clean.predict_both(model, X)
-    np.testing.assert_allclose(clean.predict_by_prior(model, X, PRIOR_OF_NO_NOISE), corrected, atol=1e-9)
-    bold, shy = (clean.predict_by_prior(model, X, prior) for prior in (0.001, 0.999))
-    assert np.abs(shy - uncorrected).mean() < np.abs(bold - uncorrected).mean()
-    priors = {f"prior_{prior}": 0.5 + prior / 1000 for prior in clean.PRIORS}
-    rows = [make_clean("a", 0.5, 0.5, **priors), make_clean("a", 0.7, 0.5, "class-0.1-0.4", **priors)]
-    curve = clean.make_tables(rows)[-1]
-    assert curve.title == "the curve of the decision"
-    assert curve.lines[0] == ["judging, 10 %", "+2.00%", "+2.0%", "0.1900", "-", "-"]
-    assert curve.lines[-1] == ["judging, 97 %", "+19.40%", "+19.4%", "0.1030", "-", "-"]
 
 
 # ---- sources, annotators, slices ----
@@ -287,7 +191,7 @@ def test_planted_noise_is_where_it_should_be(noise):
 @pytest.mark.slow
 def test_a_quick_run_of_everything(tmp_path, capsys):
     pytest.importorskip("cleanlab")
-    assert run("--quick", "--workers", "1", "--out", str(tmp_path)) == 0
+    assert run("all", "--quick", "--workers", "1", "--out", str(tmp_path)) == 0
     output = capsys.readouterr()
     assert "failures" not in output.out
     for name, part in program.PARTS.items():
@@ -295,5 +199,6 @@ def test_a_quick_run_of_everything(tmp_path, capsys):
         assert rows
         assert not any(row.error for row in rows)
         assert (tmp_path / f"{name}.md").exists()
+    assert (tmp_path / "labels.md").exists()
     methods = {row.method for row in results.read(tmp_path / "annotators.csv", AnnotatorsRow)}
     assert {annotators.OURS, annotators.VOTES_ALONE, annotators.MAJORITY, *annotators.CLEANLAB} <= methods

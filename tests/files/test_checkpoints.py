@@ -5,6 +5,7 @@ import pytest
 
 from helpers.model_fixtures import draw_labels, draw_rows
 from helpers.quick import make_classifier
+from untwist import Growth, PILBoostClassifier
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.losses import AlphaLoss
 
@@ -38,3 +39,15 @@ def test_settings_of_numpy_and_sets_are_those_that_the_checkpoint_was_fitted_wit
     assert resumed(make_classifier(**settings), tmp_path / "run.untwist").n_iter_ == 4
     with pytest.raises(ValueError, match="was fitted with loss=None, not <object"):
         resumed(make_classifier(**settings | {"loss": object()}), tmp_path / "run.untwist")
+
+
+@pytest.mark.parametrize(("first", "second"), [(None, Growth()), (Growth(), None)])
+def test_no_growth_is_that_of_its_defaults(tmp_path, first, second):
+    X = draw_rows(100)
+    y = draw_labels(X, [0, 1])
+    path = tmp_path / "run.untwist"
+    settings = {"n_estimators": 4, "max_depth": 2, "random_state": 0}
+    PILBoostClassifier(growth=first, callbacks=[Checkpoint(path, every=2)], **settings).fit(X, y)
+    assert resumed(PILBoostClassifier(growth=second, **settings), path).n_iter_ == 4
+    with pytest.raises(ValueError, match="was fitted with growth="):
+        resumed(PILBoostClassifier(growth=Growth(l2=1.0), **settings), path)

@@ -125,3 +125,10 @@ def test_a_small_file_that_claims_many_columns_takes_little_memory():
     done = subprocess.run([sys.executable, "-c", READ], input=wide, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     assert int(done.stdout) < 20_000
+
+
+@pytest.mark.parametrize(("name", "model"), [("automatic", "PILBoostClassifier"), ("several", "UntwistClassifier")])
+def test_what_was_chosen_is_that_of_an_untwist_classifier(name, model):
+    header, data = take_apart((FOLDER / f"format-300-{name}.untwist").read_bytes())
+    with pytest.raises(ValueError, match="an UntwistClassifier has chosen, and no other class has"):
+        loads(put_together({**header, "model": model, "settings": {}}, data))

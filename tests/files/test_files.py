@@ -635,7 +635,7 @@ def test_matrices_that_make_no_sense_are_refused(name, change, message, contents
 def test_arrays_of_matrices_have_a_number_for_each_class(name, contents):
     header, data = take_apart(contents["matrices"])
     header["arrays"][header["noise"][name]][1] -= 1
-    with pytest.raises(ValueError, match=r"not so: .* has a number for each class and matrix"):
+    with pytest.raises(ValueError, match=r"not so: .* has a number for each of its axes"):
         loads(put_together(header, data))
 
 
@@ -654,7 +654,7 @@ def test_numbers_beside_matrices_are_checked(contents):
 
 
 def test_there_is_a_limit_to_the_number_of_matrices(contents, monkeypatch):
-    monkeypatch.setattr(reading, "MOST_MATRICES", 2)
+    monkeypatch.setattr(reading, "MOST_COMPONENTS", 2)
     with pytest.raises(ValueError, match="not so: there are 1 to 2 matrices"):
         loads(contents["matrices"])
 
@@ -825,7 +825,7 @@ def test_sources_that_make_no_sense_are_refused(model, name, value, message, con
 def test_arrays_of_sources_have_a_number_for_each(name, contents):
     header, data = take_apart(contents["months"])
     header["arrays"][header["sources"][name]][1] -= 1
-    assert_refused(header, data, f"{name} has a number for each source and class")
+    assert_refused(header, data, f"{name} has a number for each of its axes")
 
 
 def test_what_is_said_beside_the_arrays_of_sources_is_checked(contents):
@@ -834,7 +834,7 @@ def test_what_is_said_beside_the_arrays_of_sources_is_checked(contents):
     for values, message in [
         ({"names": {**names, "values": ["a", "a", "b"]}}, "sources are sorted and different"),
         ({"names": {**names, "values": ["b", "a", "c"]}}, "sources are sorted and different"),
-        ({"names": {**names, "values": ["a", "b"]}}, "counts has a number for each source and class"),
+        ({"names": {**names, "values": ["a", "b"]}}, "counts has a number for each of its axes"),
         ({"names": {**names, "values": []}}, "there are sources"),
         ({"names": {**names, "values": [1, 2, 3]}}, "sources of a text type are text"),
         ({"names": {**names, "type": "<i8"}}, "sources of a type of numbers are numbers"),

@@ -6,7 +6,7 @@ from untwist.commands import main as cli
 
 # A fit that takes long says how far it is; on a busy machine any fit may.
 PROGRESS = re.compile(
-    r"[█░]+ \d+%, about .* left: .*|trying alpha .*, round \d+|\d+ of \d+ folds of the given model, .*"
+    r"[█░]+ \d+%, about .* left: .*|trying alpha .*, round \d+|\d+ of \d+ folds of the classifier, .*"
 )
 
 

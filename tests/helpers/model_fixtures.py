@@ -21,6 +21,9 @@ from untwist.noise.sources import NoiseBySource
 
 FOLDER = Path(__file__).parents[1] / "fixtures"
 
+#: What models that nothing has chosen are said to have been chosen as.
+CANDIDATE = Candidate(alpha=1.0, max_depth=3, step=0.1, n_rounds=9, loss=0.75, error=0.25)
+
 
 def draw_rows(n=300, seed=0):
     """Numbers, a column with categories as numbers, missing values; encoded by hand, so that pandas is not needed."""
@@ -68,7 +71,7 @@ def fit_models():
 def hold(model, **settings):
     """A classifier that has this model, as if it had fitted it."""
     classifier = UntwistClassifier(**settings)
-    classifier.model_ = model
+    classifier.model_ = replace(model, choice=model.choice or Choice(CANDIDATE, (CANDIDATE,)), init=None)
     return classifier
 
 
@@ -85,10 +88,9 @@ def make_models_of_several_classes():
         name: hold(make_shared_model(X, draw_labels(X, classes), n_classes=len(classes), **one).model_)
         for name, (one, classes) in settings.items()
     }
-    candidate = Candidate(alpha=1.0, max_depth=3, step=0.1, n_rounds=9, loss=0.75, error=0.25)
     mixture = Mixture(0.5, 0.25, n_trees=100, min_samples_leaf=2, boosted_loss=0.75, randomised_loss=0.625, loss=0.5)
     chosen = models["matrices"]
-    chosen.model_ = replace(chosen.model_, choice=Choice(candidate, (candidate,), mixture))
+    chosen.model_ = replace(chosen.model_, choice=Choice(CANDIDATE, (CANDIDATE,), mixture))
     return models
 
 

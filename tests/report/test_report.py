@@ -20,11 +20,11 @@ from helpers.report_fixtures import Page, audit_hostile_table, make_customers, r
 from helpers.tickets import judge_by, make_components, make_tickets, measure_matrix, spread_noise
 from untwist.audit import audit_labels, calibration, findings
 from untwist.audit.reasons import describe_value
-from untwist.display import format_probability
+from untwist.audit.statements import write_conditions, write_counts
+from untwist.display import format_probability, write_percent, write_range, write_share
 from untwist.report import Peer, charts, compare, report, review
 from untwist.report.markup import name_column
 from untwist.report.noise import write_noise
-from untwist.report.summary import write_summary
 from untwist.report.worksheet import LEAST_SHOWN_EFFECT
 from untwist.text import clip, for_page, for_script
 from untwist.theory.several_classes import SoftmaxLink
@@ -89,19 +89,20 @@ def test_the_same_audit_gives_the_same_page(page):
 
 
 def test_numbers_are_those_of_the_audit(shop, page):
-    text, (rate, low, high) = read_text(page), shop.noise_rate
-    assert f"{100 * rate:.1f} % of the 1,500 labels look wrong." in text
-    assert f"between {100 * low:.1f} % and {100 * high:.1f} %." in text
-    assert f"expected wrong {rate * 1500:,.0f} between {low * 1500:,.0f} and {high * 1500:,.0f}" in text
-    suspects, noise = shop.suspects(), shop.noise
-    assert f"to review {len(suspects)} about {shop.wrong[suspects].sum():.0f} of them truly wrong" in text
-    assert f"first 10 {shop.wrong[suspects[:10]].sum():.1f}" in text
-    for label, (own, least, most) in shop.rate_by_label.items():
+    text, suspects, noise, verdict = read_text(page), shop.suspects(), shop.noise, shop.verdict
+    rate, limits = write_share(shop.noise_rate[0]), write_range(*shop.noise_rate[1:])
+    rests_on = "if errors do not depend on features and the labels are judgements, not outcomes of chance"
+    assert f"{rate} 1,500 labels, about {rate} wrong ({limits}), {rests_on}." in text
+    assert f"wrong {rate} {limits}, {rests_on}" in text
+    assert f"to review {len(suspects)} about {shop.wrong[suspects].sum():.0f} (" in text
+    assert f"first 10 {write_counts(shop.expected_yield(suspects[:10]))}" in text
+    for label, interval in shop.rate_by_label.items():
         rows = np.count_nonzero(shop.given == label)
         after = np.count_nonzero(shop.corrected() == label)
-        assert f"{label} {rows} {100 * own:.1f} % ({100 * least:.1f} to {100 * most:.1f}) {after}" in text
-    assert f"truly leaves, {100 * noise.rate_neg:.1f} % ({100 * noise.interval_neg[0]:.1f} to" in text
-    assert f"truly stays, {100 * noise.rate_pos:.1f} % ({100 * noise.interval_pos[0]:.1f} to" in text
+        assert f"{label} {rows} {write_percent(*interval)} {after}" in text
+    for name, interval in zip(shop.classes, noise.list_class_shares(), strict=True):
+        assert f"{write_percent(*interval)} of true {name} bear another label." in text
+    assert verdict.sentence in text
     assert f"by {noise.evidence:,.1f} units of log-likelihood" in text
     best = shop.model.choice_.best
     assert f"What alpha = {best.alpha:g} means" in text
@@ -109,10 +110,10 @@ def test_numbers_are_those_of_the_audit(shop, page):
     for one in shop.model.choice_.tried:
         is_best = (one.alpha, one.max_depth, one.drawn) == (best.alpha, best.max_depth, best.drawn)
         setting = f"alpha {one.alpha:g}, depth {one.max_depth}" + ", all rows and columns" * (one.drawn == 1)
-        line = f"{setting}{' chosen' * is_best} {one.n_rounds} {one.loss:.4f} {one.error:.1%}"
+        line = f"{setting}{' chosen' * is_best} {one.n_rounds} {one.loss:.4f} {write_share(one.error)}"
         assert line in text
     for column, share in zip(shop.table.X, shop.model.importances("gain"), strict=True):
-        assert f"{column} {share:.1%}" in text
+        assert f"{column} {write_share(share)}" in text
 
 
 def test_the_plain_table_has_the_first_suspects_with_their_reasons(shop, page):
@@ -160,18 +161,18 @@ def test_suspects_that_are_asked_for_come_in_order_of_doubt(shop, clean):
     assert unpack(page)["n"] == 4
     assert "The rows that were asked for" in page
     some = report(clean, title="t", suspects=clean.suspects(budget=5))
-    _, most = clean.bound_wrong(clean.suspects(budget=5))
-    assert most > clean.expect_wrong(clean.suspects(budget=5)) + 1
     text = read_text(some)
-    assert f"Of these 5 up to {math.ceil(most)} may be wrong: no noise was found" in text
-    assert f"to review 5 up to {math.ceil(most)} of them truly wrong" in text
-    assert f"up to {math.ceil(most)} of the labels there may be wrong, or none." in text
-    assert f"first 5 up to {most:.1f} up to " in text
-    assert "expected to be" not in text
-    assert "What a review may find at most" in text
-    assert "up to 100%" in text
-    assert unpack(some)["most"] == pytest.approx(clean.wrong_at_most[clean.suspects(budget=5)], abs=5e-5)
-    assert unpack(some)["cap"] == math.ceil(clean.verdict.highest_share * 569)
+    assert "The rows that were asked for, the most doubtful first: 5, 0 to 5 of them wrong." in text
+    assert "to review 5 0 to 5 of them wrong" in text
+    assert "list: 0 to 5 of them wrong." in text
+    assert "first 5 0 to 5" in text
+    assert "wrong labels found" not in text
+    assert unpack(some)["most"] == math.ceil(clean.verdict.upper_bound.high * 569)
+    assert not unpack(some)["found"]
+    many = read_text(report(clean, title="t", suspects=clean.suspects(budget=100)))
+    most = f"0 to {clean.verdict.most_wrong} of them wrong if errors do not depend on features"
+    assert many.count(most) == 2
+    assert "What to expect if errors do not depend on features" in many
     with pytest.raises(ValueError, match="rows must be indices"):
         report(shop, title="t", suspects=[len(shop.given)])
 
@@ -179,34 +180,30 @@ def test_suspects_that_are_asked_for_come_in_order_of_doubt(shop, clean):
 def test_no_noise_is_said_plainly(clean):
     page = report(clean, title="cancer")
     text = read_text(page)
-    assert "Clean" in text
-    assert "no evidence of wrong labels" in text
-    limit = 100 * clean.verdict.highest_share
-    assert f"no evidence of wrong labels was found, though up to {limit:.1f} % of them are not excluded." in text
+    limit = write_share(clean.verdict.upper_bound.high)
+    bound = f"at most {limit} are wrong if errors do not depend on features"
+    sentence = f"569 labels: no sign of wrong labels; {bound}; errors that follow the features cannot be seen without"
+    assert f"No sign {sentence} looking at rows." in text
+    assert f"No row is listed. {sentence}" in text
     assert "id=suspects" not in page
-    assert f"At most {limit:.1f} % of them may be wrong." in text
-    assert f"0 to {math.ceil(clean.verdict.highest_share * 569)} no noise was found" in text
+    assert f"may be wrong 0 % to {limit} if errors do not depend on features" in text
+    for one in clean.verdict.by_class:
+        assert f"{one.name} {write_share(one.high)}" in text
     assert len(page) < 100_000
 
 
-def test_several_classes_are_never_called_clean():
-    """Noise of one class only may show in too few rows, so that nobody may say Clean."""
+def test_nothing_is_ever_called_clean(clean):
+    """Noise of one class only may show in too few rows, and errors may follow the features."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     audit = audit_labels(X, np.digitize(X[:, 0], [-0.7, 0.7]))
     assert not audit.noise.found
-    limit = f"{100 * audit.verdict.highest_share:.1f} %"
-    text = read_text(report(audit, title="t"))
-    assert "Clean" not in text
-    assert "Nothing needs correcting" not in text
-    assert f"up to {limit} of the labels is not excluded" in text or f"up to {limit} of wrong labels" in text
-    noise = replace(audit.noise, class_intervals=np.array([[0.0, 0.002], [0.0, 0.1], [0.0, 0.1]]))
-    surely_little = replace(audit, noise=noise)
-    headline = write_summary(findings.collect_findings(surely_little), "row")
-    assert "No sign" in read_text(headline)
-    assert "of noise that is the same in every class: up to 0.2 % would fit." in read_text(headline)
-    unsure = replace(audit, noise=replace(noise, class_intervals=np.array([[0.0, 0.3]] * 3)))
-    assert "Unclear" in write_summary(findings.collect_findings(unsure), "row")
+    for one in (audit, clean):
+        text = read_text(report(one, title="t"))
+        assert "Clean" not in text
+        assert "needs correcting" not in text
+        assert text.count("at most ") == text.count(one.verdict.bound) + 1  # The caption of the bounds by class.
+        assert f"another label at most{write_conditions(one.verdict.upper_bound.rests_on)}" in text
 
 
 def test_noise_that_cannot_be_told_from_hard_data_is_not_claimed():
@@ -215,8 +212,7 @@ def test_noise_that_cannot_be_told_from_hard_data_is_not_claimed():
     audit = audit_labels(X, rng.random(400) < 1 / (1 + np.exp(-0.8 * X[:, 0])))
     assert not audit.noise.found
     text = read_text(report(audit, title="hard"))
-    assert "Unclear" in text
-    assert f"Anything up to {100 * audit.verdict.highest_share:.1f} % of wrong labels would fit." in text
+    assert "Undecided 400 labels: whether labels are wrong or rows are hard cannot be told from these data" in text
 
 
 def test_more_than_two_classes(three):
@@ -242,19 +238,19 @@ def test_the_matrix_is_a_table_with_its_numbers(pair):
         *shares, last = re.findall(r'<td class="?number ?([^">]*)"?>(.*?)</td>', cells, re.S)
         assert [share for _, share in shares] == [f"{100 * one:.0f}" for one in audit.noise.matrix[j]]
         assert [kind == "own" for kind, _ in shares] == [k == j for k in range(4)]
-        _, low, high = audit.verdict.share_by_class[j]
-        assert f"{100 * low:.1f} to {100 * high:.1f}" in last[1]
+        rate = audit.verdict.by_class[j]
+        assert write_range(rate.low, rate.high) in read_text(last[1])
     assert table.count("heat5") == 1  # The pair that is confused most.
     first = audit.confusions()[0]
     assert (first.truth, first.label) == ("billing", "bug")
-    assert f"billing is often labelled bug: {100 * first.share:.1f} %" in text
+    assert f"true class billing labelled bug: {write_share(first.share)}" in text
     n_suspects = np.count_nonzero(
         (audit.given[audit.suspects()] == "bug") & (audit.predicted[audit.suspects()] == "billing")
     )
-    limits = f"({100 * first.low:.1f} to {100 * first.high:.1f})"
-    assert f"billing → bug {100 * first.share:.1f} % {limits} {first.rows:,.0f} {n_suspects}" in text
+    numbers = write_percent(first.share, first.low, first.high)
+    assert f"billing → bug {numbers} {first.rows:,.0f} {n_suspects}" in text
     suspects = audit.suspects()
-    assert f"Of these {len(suspects)} about {audit.wrong[suspects].sum():,.0f} are expected to be wrong." in text
+    assert f"first: {len(suspects)}, about {audit.wrong[suspects].sum():,.0f} (" in text
 
 
 def test_many_classes_have_pairs_and_no_matrix(pair):
@@ -427,10 +423,10 @@ def test_values_and_names_in_words():
     ]
     assert [name_column(3), name_column("age")] == ["column 3", "age"]
     assert [format_probability(1.0), format_probability(0.991), format_probability(0.5), format_probability(0.001)] == [
-        "over 99%",
-        "over 99%",
-        "50%",
-        "under 1%",
+        "over 99 %",
+        "over 99 %",
+        "50 %",
+        "under 1 %",
     ]
 
 

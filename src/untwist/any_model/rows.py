@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,28 +11,25 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
 from untwist.arguments import Array
+from untwist.class_order import place_classes
 from untwist.data.batches import Batches
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import mix_bits, split_groups_into_folds, split_into_folds, split_items_into_folds
 from untwist.data.groups import (
-    RowGroups,
-    check_own_folds,
     check_trained_classes,
-    keep_items_in_groups,
-    read_groups,
-    read_own_folds,
 )
 from untwist.data.labels import find_classes, refuse_missing, scale_weights, settle_objects
 from untwist.data.reviews import Review, ReviewedRows, read_review
-from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
+from untwist.data.sources import hash_rows, read_names
 from untwist.data.tables import bring_to_host, compute_fingerprint, refuse_other_objects
 from untwist.data.targets import are_rows_known, refuse_regression_target
-from untwist.fit_arguments import SourceColumns
+from untwist.fit_arguments import SourceColumns, read_folds
+from untwist.near_duplicates import find_near_duplicates
 from untwist.out_of_fold import RowContext
-from untwist.settings import RECIPE_DEFAULTS, resolve_recipe
+from untwist.settings import Settings
 from untwist.training_data import TrainingData
 
-__all__ = ["JudgedRows", "hash_contents", "read_rows"]
+__all__ = ["JudgedRows", "encode_review", "hash_contents", "read_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,34 +62,27 @@ class JudgedRows:
 
 
 def read_rows(
+    settings: Settings,
     X: Any,
     y: Any,
     sample_weight: ArrayLike | None,
     sources: SourceColumns,
-    random_state: Any,
-    cv: Any = None,
     reviewed: Any = None,
-    seed: int | None = None,
 ) -> JudgedRows:
     """Read the rows as `UntwistClassifier.fit` would, and where they are no table, as far as there are any.
 
     Parameters
     ----------
+    settings : Settings
+        The folds, and the seed that they follow from; class weights play no part.
     X : table, sequence or None
         The rows. Texts, images and whatever else is no table are told apart by what they hold, and nothing else.
     y, sample_weight
         As `UntwistClassifier.fit` takes them.
     sources : SourceColumns
         Who gave each label, and which rows belong together.
-    random_state : object
-        What the folds follow from.
-    cv : object
-        The folds, as `UntwistClassifier` takes them.
     reviewed : object
         What a person found, as `UntwistClassifier.fit` takes it; all rows must be judged then.
-
-    seed : int or None
-        What the folds follow from where that is drawn already; `random_state` then plays no part.
 
     Returns
     -------
@@ -107,20 +97,34 @@ def read_rows(
     review = None if reviewed is None else read_review(reviewed, X, y)
     y = y if review is None else review.given
     X = bring_to_host(X)
-    if X is not None and _count_dimensions(X) == 2:
-        settings = resolve_recipe({**RECIPE_DEFAULTS, "cv": cv, "random_state": random_state}, seed=seed)
-        has_review = review is not None
-        data = TrainingData.collect(settings, X, y, sample_weight, sources=sources, has_review=has_review, boosts=False)
-        context = RowContext(
-            fingerprint=data.fingerprint,
-            groups=data.groups,
-            sources=data.sources,
-            reviewed=_encode_review(review, data.classes),
-            own_folds=data.own_folds,
-            twins=data.find_twins(),
-        )
-        labels = data.rows.labels.astype(np.intp)
-        return JudgedRows(data.classes, labels, data.rows.weight, data.folds, data.encoder, context)
+    is_table = X is not None and _count_dimensions(X) == 2
+    read = _read_table if is_table else _read_others
+    return read(replace(settings, class_weight=None), X, y, sample_weight, sources, review)
+
+
+def _read_table(
+    settings: Settings, X: Any, y: Any, sample_weight: ArrayLike | None, sources: SourceColumns, review: Review | None
+) -> JudgedRows:
+    """Read rows that are a table, as the recipe would."""
+    has_review = review is not None
+    data = TrainingData.collect(settings, X, y, sample_weight, sources=sources, has_review=has_review, boosts=False)
+    context = RowContext(
+        fingerprint=data.fingerprint,
+        groups=data.groups,
+        sources=data.sources,
+        reviewed=encode_review(review, data.classes),
+        own_folds=data.own_folds,
+        order=place_classes(settings.order, data.classes),
+        twins=find_near_duplicates(data),
+    )
+    labels = data.rows.labels.astype(np.intp)
+    return JudgedRows(data.classes, labels, data.rows.weight, data.folds, data.encoder, context)
+
+
+def _read_others(
+    settings: Settings, X: Any, y: Any, sample_weight: ArrayLike | None, sources: SourceColumns, review: Review | None
+) -> JudgedRows:
+    """Read rows that are no table, or labels alone."""
     refuse_missing(y)
     given = column_or_1d(settle_objects(bring_to_host(y)))
     classes, numbers = find_classes(given)
@@ -131,39 +135,42 @@ def read_rows(
     if not weight.any():
         raise ValueError("sample_weight must be positive for some of the rows")
     weight = scale_weights(weight)
-    groups = None if sources.groups is None else read_groups(sources.groups, len(given))
-    votes = _read_sources(sources, contents, numbers, weight, groups)
-    settings = resolve_recipe({**RECIPE_DEFAULTS, "cv": cv, "random_state": random_state}, seed=seed)
-    folds = own_folds = None
-    if X is None:
-        pass  # There are no rows to fit anything to.
-    elif not isinstance(settings.cv, int):
-        own_folds = read_own_folds(settings.cv, X, given, None if groups is None else groups.number_rows())
-        needs_all = "reviewed" if review is not None else None if votes is None else "source"
-        check_own_folds(own_folds, groups, None if votes is None else votes.items, needs_all)
-        check_trained_classes(numbers, weight, classes, np.where(own_folds.trained, weight, 0.0), own_folds)
-        folds = np.where(own_folds.held_out, weight, 0.0)
-    elif groups is not None:
-        alone = contents if votes is None else mix_bits(votes.items.astype(np.uint64))
-        hashes = groups.hash_rows(alone)
-        folds = split_groups_into_folds(contents, hashes, numbers, weight, settings.cv, settings.seed)
-        check_trained_classes(numbers, weight, classes, weight - folds, None)
-    elif votes is not None and votes.has_repeated_items:
-        folds = split_items_into_folds(contents, votes.items, numbers, weight, settings.cv, settings.seed)
-    else:
-        folds = split_into_folds(contents, numbers, weight, settings.cv, settings.seed)
-    labels = numbers.astype(np.intp)
+    groups = sources.read_groups(len(given))
+    votes = sources.read_sources(lambda: contents, numbers, weight, groups)
     context = RowContext(
         fingerprint=None if X is None else compute_fingerprint(contents[:, None], numbers),
         groups=groups,
         sources=votes,
-        reviewed=_encode_review(review, classes),
-        own_folds=own_folds,
+        reviewed=encode_review(review, classes),
+        order=place_classes(settings.order, classes),
+        own_folds=None if X is None else read_folds(settings.cv, X, given, groups, votes, review is not None),
     )
-    return JudgedRows(classes, labels, weight, folds, None, context)
+    rows = JudgedRows(classes, numbers.astype(np.intp), weight, None, None, context)
+    # Without X there are no rows to fit anything to.
+    return rows if X is None else replace(rows, folds=_make_folds(settings, rows, contents, numbers))
 
 
-def _encode_review(review: Review | None, classes: NDArray[Any]) -> ReviewedRows | None:
+def _make_folds(
+    settings: Settings, rows: JudgedRows, contents: NDArray[np.uint64], numbers: NDArray[np.uint32]
+) -> Array:
+    """Return the weight of each row that each fold sets aside, drawn by what rows hold unless folds are told."""
+    weight, classes = rows.weight, rows.classes
+    own_folds, groups, votes = rows.context.own_folds, rows.context.groups, rows.context.sources
+    if own_folds is not None:
+        check_trained_classes(numbers, weight, classes, np.where(own_folds.trained, weight, 0.0), own_folds)
+        return np.where(own_folds.held_out, weight, 0.0)
+    if groups is not None:
+        alone = contents if votes is None else mix_bits(votes.items.astype(np.uint64))
+        hashes = groups.hash_rows(alone)
+        folds = split_groups_into_folds(contents, hashes, numbers, weight, settings.cv, settings.seed)
+        check_trained_classes(numbers, weight, classes, weight - folds, None)
+        return folds
+    if votes is not None and votes.has_repeated_items:
+        return split_items_into_folds(contents, votes.items, numbers, weight, settings.cv, settings.seed)
+    return split_into_folds(contents, numbers, weight, settings.cv, settings.seed)
+
+
+def encode_review(review: Review | None, classes: NDArray[Any]) -> ReviewedRows | None:
     """Return what a review found, with labels as indices of classes; None where it decided on nothing."""
     return None if review is None or not review.is_reviewed.any() else review.encode(classes)
 
@@ -183,23 +190,3 @@ def hash_contents(X: Any, n_rows: int) -> NDArray[np.uint64]:
     if len(numbers) != n_rows:
         raise ValueError(f"X and y must have as many rows, got {len(numbers)} and {n_rows}")
     return hash_rows(numbers.reshape(n_rows, -1))
-
-
-def _read_sources(
-    columns: SourceColumns,
-    contents: NDArray[np.uint64],
-    labels: NDArray[np.uint32],
-    weight: Array,
-    groups: RowGroups | None,
-) -> LabelSources | None:
-    """Return who gave each label and which rows are of one item, if that was told."""
-    if columns.item is not None and columns.source is None:
-        raise ValueError("item must come with source: who gave each of the labels of an item")
-    if columns.source is None:
-        return None
-    names, index = read_names("source", columns.source, len(labels))
-    if not (weight[index != UNKNOWN] > 0).any():
-        raise ValueError("source must be known for some of the rows with a weight, got none but unknown ones")
-    named = None if columns.item is None else read_names("item", columns.item, len(labels))[1]
-    contents, named = keep_items_in_groups(contents, named, groups)
-    return LabelSources(names, index, find_items(contents, index, labels, weight, named))

@@ -7,7 +7,8 @@ The room judges labels and computes everything that a report shows:
 - `rows`, `posteriors`: for the latter two, the rows, and the posteriors that are given;
 - `seen_labels`: posteriors that are too good to be of a model that has not seen the labels;
 - `labels`: what it found; `context` has what is known of the rows, `audited_sources` who gave the labels;
-- `verdict`: what may be said of the labels, decided once and in words, which `notebook` shows;
+- `statements`: numbers that say what they are of and rest on, and how numbers are written;
+- `verdict`: what may be said of the labels, decided once, which `notebook` shows; `yields`: what a review finds;
 - `judging`: how likely each label is wrong, and how many are;
 - `sources`: how good the labels of each source are, and what several labels of an item say;
 - `reasons`, `explaining`: why a label is doubted;
@@ -32,7 +33,8 @@ from untwist.audit.reasons import Explanation, Reason
 from untwist.audit.reviewed import ReviewOutcome
 from untwist.audit.slices import Slice
 from untwist.audit.sources import Disagreement, JudgedItem, SourceQuality
-from untwist.audit.verdict import State, Verdict
+from untwist.audit.statements import Statement
+from untwist.audit.verdict import Notice, NoticeKind, State, Verdict
 from untwist.data.decisions import Decisions
 from untwist.files.decisions import read_decisions, write_decisions
 
@@ -50,11 +52,14 @@ __all__ = [
     "Judge",
     "JudgedItem",
     "LabelAudit",
+    "Notice",
+    "NoticeKind",
     "Reason",
     "ReviewOutcome",
     "Slice",
     "SourceQuality",
     "State",
+    "Statement",
     "Verdict",
     "audit_labels",
     "explain_rows",

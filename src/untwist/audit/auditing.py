@@ -9,15 +9,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from untwist.arguments import Array
 from untwist.audit.context import AuditContext, AuditedTable, Judge
-from untwist.audit.correcting import find_order
-from untwist.audit.judges import Judges, ask_clones, ask_fitted_model, fit_own_model, judges_by_own_folds, read_judges
+from untwist.audit.judges import (
+    Judges,
+    ask_clones,
+    ask_fitted_model,
+    expect_chance,
+    fit_own_model,
+    judges_by_own_folds,
+    read_judges,
+)
 from untwist.audit.judging import judge_labels
 from untwist.audit.labels import LabelAudit
+from untwist.class_order import find_natural_order
 from untwist.data.labels import encode_labels
+from untwist.data.near_duplicates import NearDuplicates
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import LabelSources, read_names
 from untwist.data.tables import allow_taking_rows
-from untwist.data.twins import Twins
 from untwist.fit_arguments import SourceColumns
 from untwist.noise.out_of_fold import count_rows_per_case
 from untwist.noise.sources import NoiseBySource
@@ -37,6 +45,8 @@ def audit_labels(
     reviewed: Any = None,
     groups: Any = None,
     cv: Any = None,
+    order: Any = None,
+    chance: bool = False,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
@@ -70,6 +80,13 @@ def audit_labels(
         The folds that labels are judged by, as `UntwistClassifier` takes them. Rows that folds of one's own do not
         judge have NaN in `wrong`, and no part in what is said of the labels. Not with `pred_probs` or a fitted model,
         whose folds are made already.
+    order : array-like of labels or None
+        All labels, the lowest first, where several classes have an order, as `UntwistClassifier` takes it. Not with a
+        fitted model, which knows its own.
+    chance : bool, default False
+        Whether labels are outcomes that chance has a part in, such as who cancels next month: nothing is then called
+        wrong, whatever the model expected, and `ranking` has the most surprising rows first. Outcomes that come out one
+        way three times of four look exactly like labels a quarter of which are wrong: only you know which they are.
     n_jobs, random_state
         Those of the classifier that is fitted, unless it is given and has its own; for another model `random_state` is
         that of the folds, and `n_jobs` says how many clones are fitted at a time, each in a process.
@@ -100,19 +117,21 @@ def audit_labels(
     True
     """
     _check_arguments(X, y, model, pred_probs, cv)
+    if chance and (source is not None or reviewed is not None):
+        raise ValueError("chance=True goes neither with source nor with reviewed: no outcome is wrong")
     columns = SourceColumns(source, item, groups)
     if pred_probs is not None:
         X = allow_taking_rows(X)  # The audit keeps this table, which its encoder has read.
-        judges = read_judges(pred_probs, X, y, sample_weight, columns, reviewed, n_jobs, random_state)
+        judges = read_judges(pred_probs, X, y, sample_weight, columns, reviewed, order, n_jobs, random_state)
     elif model is None or judges_by_own_folds(model):
-        told = {"cv": cv, "n_jobs": n_jobs, "random_state": random_state}
+        told = {"order": order, "cv": cv, "n_jobs": n_jobs, "random_state": random_state}
         fitted = fit_own_model(model, X, y, sample_weight, columns, reviewed, verbose, **told)
         judges = ask_fitted_model(fitted, X, y, columns)
     else:
         X = allow_taking_rows(X)
-        judges = ask_clones(model, X, y, sample_weight, columns, reviewed, cv, n_jobs, random_state)
+        judges = ask_clones(model, X, y, sample_weight, columns, reviewed, cv, order, n_jobs, random_state)
     with show_progress(verbose > 0):
-        return _judge(judges, X, y, item)
+        return _judge(expect_chance(judges) if chance else judges, X, y, item, chance=chance)
 
 
 def _check_arguments(X: Any, y: Any, model: Any, pred_probs: Any, cv: Any) -> None:
@@ -129,7 +148,7 @@ def _check_arguments(X: Any, y: Any, model: Any, pred_probs: Any, cv: Any) -> No
         raise ValueError("cv must be None with pred_probs, whose folds are made already")
 
 
-def _judge(judges: Judges, X: Any, y: Any, item: Any) -> LabelAudit:
+def _judge(judges: Judges, X: Any, y: Any, item: Any, *, chance: bool) -> LabelAudit:
     """Judge every label by what models say that have not seen it, and by how noisy labels are."""
     unseen, by_source = judges.out_of_fold, judges.by_source
     classes, context, weight = unseen.classes, unseen.context, unseen.judged_weight
@@ -160,12 +179,13 @@ def _judge(judges: Judges, X: Any, y: Any, item: Any) -> LabelAudit:
             rows_per_case=count_rows_per_case(unseen),
             judged=None if unseen.judged.all() else unseen.judged,
             twins=twins,
-            order=find_order(y, classes),
+            order=find_natural_order(y, classes) if context.order is None else context.order,
+            chance=chance,
         ),
     )
 
 
-def _doubt_sources(by_source: NoiseBySource | None, twins: Twins | None) -> NoiseBySource | None:
+def _doubt_sources(by_source: NoiseBySource | None, twins: NearDuplicates | None) -> NoiseBySource | None:
     is_in_doubt = by_source is not None and twins is not None and not by_source.noise.is_given
     return by_source.drop_upper_limits() if by_source is not None and is_in_doubt else by_source
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
+from untwist.audit.statements import write_count
+from untwist.display import write_range, write_share
 from untwist.noise.model import NoiseModel
 from untwist.sums import add_up_by_group
 
@@ -50,8 +52,8 @@ class Confusion:
 
     def __str__(self) -> str:
         often = "often" if self.stands_out else "sometimes"
-        share = f"{self.share:.1%} of it ({self.low:.1%} to {self.high:.1%})"
-        return f"{self.truth} is {often} labelled {self.label}: {share}, about {self.rows:,.0f} rows"
+        share = f"{write_share(self.share)} of it ({write_range(self.low, self.high)})"
+        return f"{self.truth} is {often} labelled {self.label}: {share}, about {write_count(self.rows)} rows"
 
 
 def find_confusions(

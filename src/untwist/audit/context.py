@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from untwist.arguments import Array
 from untwist.classifier import UntwistClassifier
 from untwist.data.encoding import TableEncoder
-from untwist.data.twins import Twins
+from untwist.data.near_duplicates import NearDuplicates
 from untwist.noise.model import NoiseModel
 from untwist.noise.sources import NoiseBySource
 
@@ -112,13 +112,17 @@ class AuditContext:
     judged : array of bool or None
         Whether some fold of one's own judged each row; None where all rows are judged. The others have NaN in
         `posterior` and `wrong`, their own label in `predicted`, weight 0, and no part in anything that is said.
-    twins : Twins or None
+    twins : NearDuplicates or None
         Rows of different folds that nearly repeat each other, where so many do that the models may have remembered
         labels; None where there are none. With groups they are looked for among rows whose group has several rows or
         is not known. Nothing is excluded of such rows.
+    chance : bool
+        Whether labels are outcomes that chance has a part in, none of which is called wrong.
     order : array of int or None
         The place of each class where classes have a natural order, as numbers and ordered categories have; None where
         they have none.
+    chance : bool
+        Whether the labels are outcomes of chance, as who leaves and who stays: none is called wrong then.
     """
 
     source: NDArray[Any] | None = None
@@ -131,8 +135,9 @@ class AuditContext:
     groups: NDArray[Any] | None = None
     rows_per_case: float = 1.0
     judged: NDArray[np.bool_] | None = None
-    twins: Twins | None = None
+    twins: NearDuplicates | None = None
     order: NDArray[np.intp] | None = None
+    chance: bool = False
 
     def can_tell(self, noise: NoiseModel) -> bool:
         """Tell whether the share of wrong labels can be told: not where rows have near-duplicates in other folds.

@@ -73,7 +73,6 @@ def explain_rows(
     n_reasons = check_count("n_reasons", n_reasons, low=0)
     nothing: Findings = [], np.empty(0, dtype=np.intp)
     found = [nothing] * len(chosen) if audit.model is None else _ask_trees(audit, audit.model, chosen, n_compared)
-    knows_share = audit.verdict.knows_share
     return [
         Explanation(
             row=row,
@@ -83,7 +82,7 @@ def explain_rows(
             reasons=tuple(reasons[:n_reasons]),
             n_disagreeing=int(np.count_nonzero(audit.given[similar] != audit.given[row])),
             n_similar=len(similar),
-            wrong_at_most=None if knows_share else float(audit.wrong_at_most[row]),
+            expected=float(audit.posterior[row, audit.label_indices[row]]) if audit.context.chance else None,
             n_predicted=_count_predicted(audit, row, similar),
             similar=tuple(similar[:N_NAMED].tolist()),
         )

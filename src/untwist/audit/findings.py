@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,6 @@ __all__ = [
     "Findings",
     "TrainingFacts",
     "collect_findings",
-    "count_finds",
 ]
 
 #: Suspects that are explained, at most.
@@ -149,8 +147,7 @@ class Findings:
     calibration : Calibration
         What was predicted against what was counted.
     expected_finds : list of Point
-        Numbers of rows, the worst first, with the number of wrong labels expected among them; where no noise was
-        found, how many there may be at most.
+        Numbers of rows, the worst first, with the number of wrong labels expected among them.
     column_names : list
         The names of the columns, or their numbers.
     importances : array
@@ -181,10 +178,10 @@ class Findings:
     peers: dict[str, BoundedPeer]
     issues: list[DataIssue]
 
-    @cached_property
+    @property
     def verdict(self) -> Verdict:
-        """What may be said of the labels, also where they look wrong more often in some parts of the table."""
-        return self.audit.verdict.allow_for_parts() if self.slices else self.audit.verdict
+        """What may be said of the labels."""
+        return self.audit.verdict
 
     @property
     def is_uneven(self) -> bool:
@@ -289,25 +286,6 @@ def count_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> list[Coun
     return [CountedConfusion(one, times[one.truth, one.label]) for one in audit.confusions()]
 
 
-def count_finds(audit: LabelAudit, rows: NDArray[np.intp]) -> float:
-    """Return how many wrong labels a review of some rows finds: about, or where their share is not known, at most.
-
-    Parameters
-    ----------
-    audit : LabelAudit
-        What `audit_labels` found.
-    rows : array of int
-        The rows.
-
-    Returns
-    -------
-    float
-        One of the two of `LabelAudit.bound_wrong`.
-    """
-    expected, at_most = audit.bound_wrong(rows)
-    return expected if audit.verdict.knows_share else at_most
-
-
 def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> list[Point]:
     """Return how many wrong labels a review is expected to find, the worst rows first.
 
@@ -323,12 +301,12 @@ def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> 
     Returns
     -------
     list of Point
-        Rows reviewed, from none to `most`, and wrong labels expected among them; where no noise was found, how many
-        there may be at most.
+        Rows reviewed, from none to `most`, and wrong labels expected among them: the `value` of
+        `LabelAudit.expected_yield`.
     """
     order = audit.ranking[:most]
     n_reviewed = np.unique(np.linspace(0, len(order), n_points).astype(int))
-    return [(float(n), count_finds(audit, order[:n])) for n in n_reviewed]
+    return [(float(n), audit.expect_wrong(order[:n])) for n in n_reviewed]
 
 
 # ---- the model ----

@@ -35,6 +35,7 @@ from untwist.audit.training import train_on_numbers
 from untwist.classifier import UntwistClassifier
 from untwist.data.cells import to_date
 from untwist.data.encoding import TableEncoder
+from untwist.display import write_share
 from untwist.noise.model import NoiseModel
 from untwist.noise.out_of_fold import estimate_noise_of
 from untwist.noise.sources import NoiseBySource, estimate_by_source
@@ -226,9 +227,9 @@ class HiddenSource:
         there_as_source, everywhere_as_source = self.suspects_as_source
         return (
             f"labels where {name} {self.where} look wrong {self._describe_times()} "
-            f"({self.share_there:.0%} of {self.rows:,}, {self.share_elsewhere:.0%} elsewhere): {name} looks like a "
-            f"source rather than a feature, and may hide them: {there_as_source:,} of {everywhere_as_source:,} "
-            f"suspects are there if it is taken for one, {there:,} of {everywhere:,} as it is"
+            f"({write_share(self.share_there)} of {self.rows:,}, {write_share(self.share_elsewhere)} elsewhere): "
+            f"{name} looks like a source rather than a feature, and may hide them: {there_as_source:,} of "
+            f"{everywhere_as_source:,} suspects are there if it is taken for one, {there:,} of {everywhere:,} as it is"
         )
 
     def advise_in_python(self) -> str:

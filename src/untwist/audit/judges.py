@@ -19,8 +19,9 @@ from untwist.any_model.rows import JudgedRows, hash_contents, read_rows
 from untwist.arguments import Array
 from untwist.audit.posteriors import read_posteriors
 from untwist.audit.seen_labels import compare_with_quick_model, find_sign_of_seen_labels
+from untwist.class_order import list_ordered_categories
 from untwist.classifier import UntwistClassifier
-from untwist.crossing import cross_fit_clones, name_estimator
+from untwist.crossing import check_estimator, cross_fit_clones, name_estimator
 from untwist.data.encoding import TableEncoder
 from untwist.data.groups import read_groups
 from untwist.data.labels import encode_labels
@@ -33,6 +34,7 @@ from untwist.noise.model import NoiseModel
 from untwist.noise.out_of_fold import estimate_noise_of, estimate_noise_of_reviewed, estimate_noise_of_sources
 from untwist.noise.sources import NoiseBySource
 from untwist.out_of_fold import OutOfFold
+from untwist.settings import RECIPE_DEFAULTS, Settings, resolve_recipe
 from untwist.sums import average
 
 __all__ = ["Judges", "ask_clones", "ask_fitted_model", "fit_own_model", "judges_by_own_folds", "read_judges"]
@@ -113,7 +115,7 @@ def fit_own_model(
     UntwistClassifier
     """
     if model is not None and hasattr(model, "model_"):
-        given = {"sample_weight": sample_weight, "reviewed": reviewed, "cv": told["cv"]}
+        given = {"sample_weight": sample_weight, "reviewed": reviewed, "cv": told["cv"], "order": told["order"]}
         for name, value in given.items():
             if value is not None:
                 raise ValueError(f"{name} belongs to the fit of the model that is given: leave it out")
@@ -217,6 +219,7 @@ def ask_clones(
     columns: SourceColumns,
     reviewed: Any,
     cv: Any,
+    order: Any,
     n_jobs: int | None,
     random_state: Any,
 ) -> Judges:
@@ -226,14 +229,16 @@ def ask_clones(
     ----------
     model : classifier
         It stays as it is.
-    X, y, sample_weight, columns, reviewed, cv, n_jobs, random_state
+    X, y, sample_weight, columns, reviewed, cv, order, n_jobs, random_state
         What `audit_labels` was given.
 
     Returns
     -------
     Judges
     """
-    rows = read_rows(X, y, sample_weight, columns, random_state, cv, reviewed)
+    check_estimator(model, "model", instead=", or give posteriors as pred_probs")
+    settings = _resolve(y, cv=cv, order=order, random_state=random_state)
+    rows = read_rows(settings, X, y, sample_weight, columns, reviewed)
     assert rows.folds is not None  # There are rows.
     told = rows.labels, rows.classes, rows.folds, rows.weight
     unseen = cross_fit_clones(model, X, *told, context=rows.context, n_jobs=n_jobs).out_of_fold
@@ -247,6 +252,7 @@ def read_judges(
     sample_weight: ArrayLike | None,
     columns: SourceColumns,
     reviewed: Any,
+    order: Any,
     n_jobs: int | None,
     random_state: Any,
 ) -> Judges:
@@ -256,7 +262,7 @@ def read_judges(
     ----------
     pred_probs : array-like or DataFrame
         What they say of every row.
-    X, y, sample_weight, columns, reviewed, n_jobs, random_state
+    X, y, sample_weight, columns, reviewed, order, n_jobs, random_state
         What `audit_labels` was given.
 
     Returns
@@ -265,7 +271,8 @@ def read_judges(
         With a UserWarning where they look as if they had seen the labels.
     """
     with know_rows():  # Posteriors of so many classes say that they are classes.
-        rows = read_rows(X, y, sample_weight, columns, random_state, None, reviewed)
+        settings = _resolve(y, order=order, random_state=random_state)
+        rows = read_rows(settings, X, y, sample_weight, columns, reviewed)
     n_rows = len(rows.labels)
     raw = read_posteriors(pred_probs, rows.classes, n_rows)
     _warn_of_contradiction(raw, rows)
@@ -273,6 +280,17 @@ def read_judges(
     held_out = np.ones((1, n_rows))  # Whoever made the folds has judged every row.
     unseen = OutOfFold(rows.classes, raw, rows.labels, rows.weight, held_out, rows.context)
     return replace(_let_judge(unseen, rows, "posteriors that were given"), in_sample_reason=reason)
+
+
+def _resolve(y: Any, **told: Any) -> Settings:
+    """Return the settings that say how rows are read."""
+    settings = resolve_recipe({**RECIPE_DEFAULTS, **told})
+    return settings if settings.order is not None else replace(settings, order=list_ordered_categories(y))
+
+
+def expect_chance(judges: Judges) -> Judges:
+    """Return judges who take no label for wrong, as chance has a part in all of them."""
+    return replace(judges, noise=NoiseModel.given(np.eye(len(judges.out_of_fold.classes))), by_source=None)
 
 
 def _let_judge(unseen: OutOfFold, rows: JudgedRows, name: str) -> Judges:

@@ -29,14 +29,14 @@ from untwist.audit.hidden_sources import HiddenSource, look_for_sources
 from untwist.audit.issues.finding import find_issues_in, read_times
 from untwist.audit.issues.issue import DataIssue
 from untwist.audit.reasons import Explanation
-from untwist.audit.reviewed import ReviewOutcome, change_reviewed, find_known_wrong, sum_up_review
+from untwist.audit.reviewed import ReviewOutcome, change_reviewed, sum_up_review
 from untwist.audit.slices import Slice, collect_judged_rows, find_slices
+from untwist.audit.statements import Statement
 from untwist.audit.verdict import Verdict, find_verdict
+from untwist.audit.yields import count_wrong
 from untwist.classifier import UntwistClassifier
 from untwist.data.decisions import Decisions
 from untwist.data.fingerprints import fingerprint
-from untwist.data.twins import NOTHING_KNOWN
-from untwist.display import write_percent
 from untwist.files.decisions import read_decisions
 from untwist.noise.model import NoiseModel
 from untwist.optional import import_optional
@@ -90,8 +90,8 @@ class LabelAudit:
     >>> from untwist.audit import audit_labels
     >>> audit = audit_labels(X, y)
     >>> print(audit)
-    569 labels: no sign of noise that is the same everywhere (rates from 0% to 3% would fit); uneven noise of up to 3.3%
-    of the labels is not excluded; suspects(budget=...) are the rows to look at first
+    569 labels: no sign of wrong labels; at most ... % are wrong if errors do not depend on features; errors that follow
+    the features cannot be seen without looking at rows; ...
     >>> audit.suspects(budget=3)
     array([..., ..., ...])
     """
@@ -115,15 +115,10 @@ class LabelAudit:
 
     def __repr__(self) -> str:
         verdict = self.verdict
-        table = f"{verdict.n_judged} labels of {len(self.classes)} classes"
+        table = f"{verdict.n_judged:,} labels of {len(self.classes)} classes"
         if self.review is not None:
-            table += f", {self.review.rows} reviewed, {self.review.still_wrong} of them wrong still"
-        if not verdict.is_found and not verdict.tells_how_many:
-            return f"LabelAudit({table}: {NOTHING_KNOWN})"
-        if not verdict.is_found:
-            return f"LabelAudit({table}: no noise found, up to {verdict.highest_share:.1%} wrong not excluded)"
-        wrong = write_percent(*self.noise_rate) if verdict.tells_how_many else "some"
-        return f"LabelAudit({table}: {wrong} wrong, {len(self.suspects())} suspects)"
+            table += f", {self.review.rows:,} reviewed, {self.review.still_wrong:,} of them wrong still"
+        return f"LabelAudit({'; '.join(one for one in (f'{table}: {verdict.brief}', verdict.suspects) if one)})"
 
     def _repr_html_(self) -> str:
         """Return how noisy the labels are, the first suspects and what a review finds, for notebooks."""
@@ -133,7 +128,7 @@ class LabelAudit:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """How noisy the labels are, as a state, in numbers and in words; `str` has its words."""
+        """What may be said of the labels: a state, statements and what was noticed; `str` has its words."""
         return find_verdict(self)
 
     @property
@@ -173,7 +168,7 @@ class LabelAudit:
         -------
         list of Confusion
             The pair with most rows first; pairs of which less than half a row is expected are left out. The list is
-            empty where nobody can tell how many labels are wrong, see `Verdict.tells_how_many`.
+            empty where rows have near-duplicates in other folds, unless the noise was given.
         """
         if not self.context.can_tell(self.noise):
             return []
@@ -194,55 +189,43 @@ class LabelAudit:
         """
         return add_up(self.wrong[self._find_judged(rows)])
 
-    def bound_wrong(self, rows: ArrayLike) -> tuple[float, float]:
-        """Return how many of some labels are wrong at least and at most, whatever the shape of the noise.
-
-        Noise that rises where rows are hard to tell apart looks exactly like hard rows, so that it is never excluded:
-        where no noise was found, this range is all that can be said. Where rows have near-duplicates in other folds it
-        spans everything, unless rates of noise were given: wrong labels that models have seen look right.
+    def expected_yield(self, rows: ArrayLike) -> Statement:
+        """Return how many of some labels are wrong: what a review of them finds, with a 95 % interval.
 
         Parameters
         ----------
         rows : array-like
-            Indices or Booleans.
+            Indices or Booleans; rows that no fold judges do not count.
 
         Returns
         -------
-        low : float
-            What `expect_wrong` gives, the number if noise is the same everywhere; 0 where the share of wrong labels is
-            not known, as labels that are all right fit as well.
-        high : float
-            The number if all that speaks against the labels is noise: the sum of `wrong_at_most`. Where no noise was
-            found and all weights are 1, no more than may be wrong of all labels, by `Verdict.most_wrong`.
+        Statement
+            Its value is `expect_wrong`. Its range begins at 0, but for labels that a review found wrong, unless noise
+            was found: labels that are all right fit as well then, and of all labels no more are wrong than
+            `Verdict.upper_bound` says.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from untwist.audit import audit_labels
+        >>> audit = audit_labels(*load_breast_cancer(return_X_y=True))
+        >>> found = audit.expected_yield(audit.suspects(budget=10))
+        >>> found.low, found.high
+        (0.0, 10.0)
         """
-        expected = self.expect_wrong(rows)
-        judged = self._find_judged(rows)
-        high = add_up(self.wrong_at_most[judged])
         verdict = self.verdict
-        if verdict.most_wrong is not None:
-            is_known_wrong = find_known_wrong(self)
-            elsewhere = np.count_nonzero(is_known_wrong) - np.count_nonzero(is_known_wrong[judged])
-            high = min(high, float(verdict.most_wrong - elsewhere))
-        return expected if verdict.knows_share else 0.0, max(expected, high)
+        positions = find_positions(rows, len(self.given))
+        return count_wrong(
+            self,
+            positions,
+            is_found=verdict.is_found,
+            most_wrong=verdict.most_wrong,
+            rests_on=verdict.share.rests_on,
+        )
 
     def _find_judged(self, rows: ArrayLike) -> NDArray[np.intp]:
         """Return those of some rows that were judged, as indices."""
         return self.context.take_judged(find_positions(rows, len(self.given)))
-
-    @cached_property
-    def wrong_at_most(self) -> Array:
-        """The highest probability of each label to be wrong, if all that speaks against it is noise.
-
-        Where another class is likelier by the posterior, that class may be the truth of all such rows, and every label
-        against it wrong. Of the other labels those may be wrong that the posterior leaves to other classes. Where rows
-        have near-duplicates in other folds, any label may be wrong, as models may have remembered it.
-        """
-        of_label = self.posterior[np.arange(len(self.given)), self.label_indices]
-        is_contradicted = of_label < self.posterior.max(axis=1)
-        at_most = np.maximum(self.wrong, np.where(is_contradicted, 1.0, 1.0 - of_label))
-        if not self.context.can_tell(self.noise):
-            at_most = np.ones(len(self.given))
-        return at_most if self.reviewed is None else np.where(self.reviewed, self.wrong, at_most)
 
     # ---- which rows to look at ----
 

@@ -6,16 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from untwist.audit.verdict import MOST_LABELS
-from untwist.display import (
-    NAME_WIDTH,
-    describe_probability,
-    write_bar,
-    write_curve,
-    write_fragment,
-    write_percent,
-    write_table,
-)
+from untwist.audit.statements import write_shares
+from untwist.audit.verdict import MOST_TOLD
+from untwist.display import NAME_WIDTH, format_probability, write_bar, write_curve, write_fragment, write_table
 from untwist.text import for_page
 
 if TYPE_CHECKING:
@@ -41,12 +34,16 @@ def write_html(audit: LabelAudit) -> str:
     str
     """
     verdict = audit.verdict
-    longest = max(high for *_, high in audit.rate_by_label.values())
-    noisiest = sorted(audit.rate_by_label, key=lambda label: -audit.rate_by_label[label][0])[:MOST_LABELS]
+    longest = max((one.high for one in verdict.by_label), default=0.0)
+    noisiest = sorted(verdict.by_label, key=lambda one: -one.value)[:MOST_TOLD]
     labels = [
-        [f"<b>{for_page(label, NAME_WIDTH)}</b>", write_percent(*rate), write_bar(*rate, longest=longest)]
-        for label, rate in audit.rate_by_label.items()
-        if label in noisiest
+        [
+            f"<b>{for_page(one.name, NAME_WIDTH)}</b>",
+            write_shares(one),
+            write_bar(one.value, one.low, one.high, longest=longest),
+        ]
+        for one in verdict.by_label
+        if one in noisiest
     ]
     suspects = audit.suspects()
     listed = [
@@ -54,21 +51,18 @@ def write_html(audit: LabelAudit) -> str:
             f"{row}",
             for_page(audit.given[row], NAME_WIDTH),
             for_page(audit.predicted[row], NAME_WIDTH),
-            describe_probability(
-                float(audit.wrong[row]), None if verdict.knows_share else float(audit.wrong_at_most[row])
-            ),
+            format_probability(float(audit.wrong[row])),
         ]
         for row in suspects[:MOST_LISTED].tolist()
     ]
     reviewed = audit.ranking[: 2 * len(suspects)]
-    found = np.concatenate([[0.0], np.cumsum(audit.wrong[reviewed])])
-    steps = np.unique(np.linspace(0, len(reviewed), CURVE_POINTS).astype(np.intp))
-    curve = list(zip(steps.astype(float).tolist(), found[steps].tolist(), strict=True))
-    expected = f"wrong labels found, as rows are reviewed: about {found[-1]:,.0f} in {len(reviewed):,}"
+    steps = np.unique(np.linspace(0, len(reviewed), CURVE_POINTS).astype(np.intp)).tolist()
+    curve = [(float(n), audit.expect_wrong(reviewed[:n])) for n in steps]
+    found = verdict.describe_yield(audit.expected_yield(reviewed))
     return write_fragment(
         "Label audit",
-        verdict.describe(leaves_out=verdict.by_label),
-        write_table(["label", "wrong", ""], labels) if verdict.knows_share else "",
-        write_table(["row", "labelled", "looks like", "likely wrong"], listed),
-        write_curve(curve, expected) if len(suspects) > 1 and verdict.knows_share else "",
+        verdict.describe(leaves_out=tuple(verdict.describe_label(one) for one in noisiest)),
+        write_table(["of labels that say", "wrong", ""], labels),
+        write_table(["row", "labelled", "looks like", "likely wrong"], listed) if not verdict.is_chance else "",
+        write_curve(curve, f"first {len(reviewed):,} rows reviewed: {found}") if verdict.is_found else "",
     )

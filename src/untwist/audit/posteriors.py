@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
+from untwist.crossing import MOST_MISSED
 from untwist.data.columns import is_a
 from untwist.data.tables import bring_to_host
 
 __all__ = ["read_posteriors"]
-
-#: The probabilities of a row may miss 1 by so much in all: float32, or numbers that were rounded for a file.
-MOST_MISSED = 0.01
 
 #: What the column of a class may be called, in the order in which such names are looked for.
 PATTERNS = ("{}", "proba_{}", "prob_{}", "probability_{}", "p_{}", "P({})")

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from untwist.arguments import Array
 from untwist.data.encoding import TableEncoder
-from untwist.display import describe_probability
+from untwist.display import format_probability
 from untwist.model import FittedModel
 from untwist.text import name_column
 
@@ -83,9 +83,8 @@ class Explanation:
         label; both 0 where none were looked for, or where there are no trees of ours to tell which rows are similar.
     n_predicted : int
         Of these, the rows that bear the label `predicted`.
-    wrong_at_most : float or None
-        Where no noise was found, or nobody can tell how many labels are wrong, the highest probability that is not
-        excluded: see `LabelAudit.bound_wrong`. None where `wrong` can be relied on.
+    expected : float or None
+        Where labels are outcomes of chance, how likely this one was; None where they may be wrong.
     similar : tuple of int
         The positions of the rows that are most similar, at most five.
     """
@@ -98,7 +97,7 @@ class Explanation:
     n_disagreeing: int
     n_similar: int
     n_predicted: int = 0
-    wrong_at_most: float | None = None
+    expected: float | None = None
     similar: tuple[int, ...] = ()
 
     @property
@@ -108,10 +107,10 @@ class Explanation:
 
     @property
     def likely(self) -> str:
-        """How likely the label is wrong, in words."""
+        """How likely the label is wrong, in words; of an outcome of chance how likely it was."""
         if not self.is_judged:
             return "not judged"
-        return describe_probability(self.wrong, self.wrong_at_most)
+        return format_probability(self.wrong if self.expected is None else self.expected)
 
     def __repr__(self) -> str:
         return f"Explanation({str(self).splitlines()[0]}; {len(self.reasons)} reasons)"
@@ -120,8 +119,12 @@ class Explanation:
         others = f"{self.n_disagreeing} of the {self.n_similar} most similar rows bear another label"
         if 0 < self.n_predicted < self.n_disagreeing:
             others += f", {self.n_predicted} of them {self.predicted}"
-        verdict = f"looks like {self.predicted}, {self.likely} likely wrong" if self.is_judged else self.likely
-        lines = [f"row {self.row}: labelled {self.given}, {verdict}"]
+        told = f"labelled {self.given}, looks like {self.predicted}, {self.likely} likely wrong"
+        if self.expected is not None:
+            told = f"{self.given}, which was {self.likely} likely"
+        if not self.is_judged:
+            told = f"labelled {self.given}, {self.likely}"
+        lines = [f"row {self.row}: {told}"]
         if self.n_similar:
             lines.append(f"  {others}")
         return "\n".join(lines + [f"  {reason}" for reason in self.reasons])

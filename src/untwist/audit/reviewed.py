@@ -9,12 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.audit.judging import Interval
+from untwist.audit.statements import Statement, write_counts
 from untwist.sums import average
 
 if TYPE_CHECKING:
     from untwist.audit.labels import LabelAudit
 
-__all__ = ["ReviewOutcome", "change_reviewed", "find_known_wrong", "measure_known_wrong", "sum_up_review"]
+__all__ = [
+    "ReviewOutcome",
+    "change_reviewed",
+    "claims_noise",
+    "find_known_wrong",
+    "measure_known_wrong",
+    "sum_up_review",
+]
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ class ReviewOutcome:
         if self.wrong_left is None:
             return f"how many {rows} have a wrong label cannot be told"
         share, low, high = self.wrong_left
-        return f"{rows} about {share:,.0f} ({low:,.0f} to {high:,.0f}) have a wrong label"
+        return f"{rows} about {write_counts(Statement(share, low, high))} have a wrong label"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same for machines."""
@@ -118,7 +126,7 @@ def sum_up_review(audit: LabelAudit) -> ReviewOutcome | None:
     is_judged = context.take_judged(np.arange(len(audit.given)))
     rows_left = len(context.take_open(is_judged))
     left = None
-    if audit.noise.found and context.can_tell(audit.noise):
+    if claims_noise(audit):
         known = measure_known_wrong(audit)
         expected, low, high = (min((one - known) * len(is_judged), rows_left) for one in audit.noise_rate)
         left = expected, low, high
@@ -176,3 +184,24 @@ def measure_known_wrong(audit: LabelAudit) -> float:
     float
     """
     return 0.0 if audit.reviewed is None else average(find_known_wrong(audit).astype(np.float64), audit.weight)
+
+
+def claims_noise(audit: LabelAudit) -> bool:
+    """Tell whether noise was found, and how many labels are wrong is known.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What was found.
+
+    Returns
+    -------
+    bool
+        True where the noise was given. Else not where its share may be 0 by its interval, where models may have seen
+        the labels that they judge, nor where labels are outcomes of chance.
+    """
+    context, noise = audit.context, audit.noise
+    if context.chance or noise.is_given:
+        return noise.is_given and not context.chance
+    may_be_none = audit.noise_rate[1] <= measure_known_wrong(audit)
+    return bool(noise.found) and not may_be_none and context.twins is None and not audit.judge.looks_in_sample

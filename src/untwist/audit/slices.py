@@ -22,7 +22,9 @@ from untwist.arguments import Array
 from untwist.audit.discoveries import FALSE_DISCOVERY_RATE, select_discoveries
 from untwist.audit.expectation import Expectation, calibrate, find_prior
 from untwist.audit.reasons import describe_limit, describe_value
+from untwist.audit.statements import write_shares
 from untwist.data.encoding import TableEncoder
+from untwist.display import write_range
 from untwist.noise.model import NoiseModel
 from untwist.noise.sources import estimate_by_source
 from untwist.sums import add_up
@@ -92,10 +94,9 @@ class Slice:
     p_value: float
 
     def __str__(self) -> str:
-        share = f"up to {self.high:.1%}"
-        if self.low > 0:
-            share = f"{self.share_wrong:.1%} ({self.low:.1%} to {self.high:.1%})"
-        return f"{share} of the {self.rows} rows where {name_column(self.column)} is {self.where}"
+        limits = self.share_wrong, self.low, self.high
+        share = write_shares(limits) if self.low > 0 else write_range(*limits[1:])
+        return f"{share} of the {self.rows:,} rows where {name_column(self.column)} is {self.where}"
 
 
 @dataclass(frozen=True, eq=False)

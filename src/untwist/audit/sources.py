@@ -16,6 +16,8 @@ from scipy.stats import binom
 
 from untwist.arguments import Array
 from untwist.audit.discoveries import FALSE_DISCOVERY_RATE, select_discoveries
+from untwist.audit.statements import write_count, write_shares
+from untwist.display import write_range, write_share
 from untwist.noise.sources import NoiseBySource
 from untwist.sums import add_up_by_group
 
@@ -96,15 +98,16 @@ class SourceQuality:
             if self.stands_out:
                 return f"labels of {self.name} are wrong more often than those of the others"
             return f"how many labels of {self.name} are wrong cannot be told"
-        share = f"{self.share_wrong:.1%} of the labels of {self.name} are wrong ({self.low:.1%} to {self.high:.1%})"
-        number = f"about {self.expected_wrong:,.0f} of {self.labels:,}"
+        limits = write_range(self.low, self.high)
+        share = f"{write_share(self.share_wrong)} of the labels of {self.name} are wrong ({limits})"
+        number = f"about {write_count(self.expected_wrong)} of {self.labels:,}"
         return f"{share}{self._compare()}: {number}{self._name_worst_class()}{self._advise()}"
 
     def _name_worst_class(self) -> str:
         if not self.errs_in_one_class:
             return ""
-        name, share, low, high = self.worst_class
-        return f", most of all what is truly {name}, {share:.1%} ({low:.1%} to {high:.1%}) of it"
+        name, *limits = self.worst_class
+        return f", most of all what is truly {name}, {write_shares((limits[0], limits[1], limits[2]))} of it"
 
     def _compare(self) -> str:
         times = self.times_as_often
@@ -148,8 +151,8 @@ class Disagreement:
 
     def __str__(self) -> str:
         shared = f"{self.items:,} items" if self.items > 1 else "1 item"
-        words = f"{self.first} and {self.second} disagree on {self.share:.1%} of {shared}"
-        return f"{words}; their quality explains {self.expected:.1%}"
+        words = f"{self.first} and {self.second} disagree on {write_share(self.share)} of {shared}"
+        return f"{words}; their quality explains {write_share(self.expected)}"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from untwist.classifier import UntwistClassifier
 from untwist.data.targets import know_rows
 from untwist.fit_arguments import SourceColumns
 from untwist.model import FittedModel
-from untwist.settings import Settings, resolve_recipe
+from untwist.settings import RECIPE_DEFAULTS, Settings, resolve_recipe
 from untwist.training_data import TrainingData
 
 __all__ = ["train_on_numbers"]
@@ -47,11 +47,12 @@ def train_on_numbers(
     """
     encoder = model.model_.encoder
     settings = _resolve(model)
-    settings = replace(settings, categorical_features=sorted(encoder.schema.categories.keys() - {without}))
-    if settings.monotonic_cst is not None:
+    columns = replace(settings.columns, categorical_features=sorted(encoder.schema.categories.keys() - {without}))
+    if columns.monotonic_cst is not None:
         # These rows are an array, whose columns have no names.
-        directions = _check_monotonic_cst(encoder.stand_in_for(model), settings.monotonic_cst)
-        settings = replace(settings, monotonic_cst=directions)
+        directions = _check_monotonic_cst(encoder.stand_in_for(model), columns.monotonic_cst)
+        columns = replace(columns, monotonic_cst=directions)
+    settings = replace(settings, columns=columns)
     if without is not None:
         numbers = numbers.copy()
         numbers[:, without] = 0.0
@@ -60,7 +61,8 @@ def train_on_numbers(
 
 def _resolve(model: UntwistClassifier) -> Settings:
     """Return the settings of a fitted classifier, with the very folds of one's own that it had, if it had such."""
-    settings = resolve_recipe(model.get_params(deep=False), seed=model.model_.seed)
+    # A subclass may have a constructor of its own.
+    settings = resolve_recipe({name: getattr(model, name) for name in RECIPE_DEFAULTS}, seed=model.model_.seed)
     unseen = model.model_.out_of_fold
     return (
         settings

@@ -1,7 +1,11 @@
-"""What is known of the labels of an audit, decided once and said in words: all surfaces render it.
+"""What is known of the labels of an audit, decided once: numbers that say what they rest on, and what was noticed.
 
-`find_verdict` makes a `Verdict`, which `LabelAudit.verdict` keeps. A terminal prints its sentences, a page chooses its
-own by `state`, and a JSON file has its numbers; none of them decides anything.
+`find_verdict` makes a `Verdict`, which `LabelAudit.verdict` keeps. A terminal, a notebook, a page, a command and a JSON
+file render its statements and sentences; none of them decides anything, or computes a share of its own.
+
+No data can tell wrong labels from hard rows for certain, so that there are three answers: noise was found, nothing was
+found and little can be wrong, or neither. Every number says what it rests on. Errors that follow the features look like
+right labels of other rows: no number allows for these, and none is told without saying so.
 """
 
 from __future__ import annotations
@@ -9,99 +13,112 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from untwist.audit.correcting import doubt_correction, find_likely_wrong
-from untwist.audit.judging import Interval, find_unseen_share, widen_interval
-from untwist.audit.reviewed import find_known_wrong, measure_known_wrong
-from untwist.data.twins import NOTHING_KNOWN, SOME_WRONG
+from untwist.arguments import Array
+from untwist.audit.correcting import doubt_correction, find_line
+from untwist.audit.judging import Interval, find_unseen_share
+from untwist.audit.reviewed import claims_noise, find_known_wrong, measure_known_wrong
+from untwist.audit.statements import (
+    ALL_LABELS,
+    CLASSES_FOLLOW,
+    GIVEN_NOISE,
+    INDEPENDENT_ERRORS,
+    JUDGEMENTS,
+    ONE_PER_GROUP,
+    OWN_LABEL_FIRST,
+    Sentence,
+    Statement,
+    name_class,
+    name_label,
+    name_pair,
+    write_conditions,
+    write_counts,
+    write_shares,
+)
+from untwist.audit.yields import count_wrong
+from untwist.data.groups import read_groups
+from untwist.display import write_share
+from untwist.noise.bounds import bound_rates, bound_share
 from untwist.noise.estimate import CLEAN_LIMIT
+from untwist.sums import add_up_by_group
 
 if TYPE_CHECKING:
     from untwist.audit.labels import LabelAudit
 
-__all__ = ["FIRST_ROWS", "LEAST_REPEATED", "MOST_LABELS", "Sentence", "State", "Verdict", "find_verdict"]
+__all__ = ["FORBIDDING", "LEAST_REPEATED", "MOST_TOLD", "Notice", "NoticeKind", "State", "Verdict", "find_verdict"]
 
-#: Labels whose share of wrong ones is printed, at most: the noisiest.
-MOST_LABELS = 12
+#: Labels, or classes, whose share is printed, at most: the noisiest.
+MOST_TOLD = 12
 
-#: Pairs of a class and a label that are printed, at most.
-MOST_CONFUSIONS = 4
+#: Pairs of a class and a label, sources that stand out, pairs of these, and parts of the table that are printed, at
+#: most: of each kind the first ones.
+MOST_NAMED = 4
 
 #: Where fewer rows share their item with others it is not worth a word: some rows look alike by chance.
 LEAST_REPEATED = 0.1
-
-#: Sources that stand out, or pairs of them, that are printed, at most.
-MOST_SOURCES = 4
 
 
 class State(Enum):
     """What is known of how many labels are wrong, in short."""
 
-    #: The rates were given, and are believed.
-    GIVEN = "given"
-    #: Noise was found, and its share is known.
+    #: Some labels are wrong, and how many is known; or the noise was given, and is believed.
     FOUND = "found"
-    #: Noise was found, and its share cannot be told, as rows have near-duplicates in other folds.
-    SOME = "some"
-    #: No noise was found, and none can be where rows have near-duplicates in other folds.
-    UNKNOWN = "unknown"
-    #: No noise was found, by posteriors that look as if they had seen the labels.
-    SEEN = "seen"
-    #: No noise was found with a column taken as a feature that looks like a source.
-    AS_SOURCE = "as source"
-    #: No noise was found that is the same everywhere; in parts of the table labels look wrong more often.
-    UNEVEN = "uneven"
-    #: There is no noise to speak of.
-    CLEAN = "clean"
-    #: There is no noise to speak of that is the same everywhere; uneven noise is not excluded.
-    NO_SIGN = "no sign"
     #: Whether labels are wrong or rows are hard cannot be told.
-    UNCLEAR = "unclear"
+    UNDECIDED = "undecided"
+    #: There is no sign of wrong labels, and few can be wrong if errors do not depend on features.
+    NONE = "none"
 
 
-class Sentence(NamedTuple):
-    """A sentence whose advice names Python, and the same with options of the command line."""
+class NoticeKind(Enum):
+    """What stands in the way of telling how many labels are wrong, or was noticed on the way."""
 
-    python: str
-    command: str
-
-    @classmethod
-    def alike(cls, words: str) -> Sentence:
-        """Return a sentence that is the same for both.
-
-        Parameters
-        ----------
-        words : str
-            The sentence.
-
-        Returns
-        -------
-        Sentence
-        """
-        return cls(words, words)
-
-    def tell(self, *, for_command: bool) -> str:
-        """Return the words for the command line, or those for Python.
-
-        Parameters
-        ----------
-        for_command : bool
-            Which of the two.
-
-        Returns
-        -------
-        str
-        """
-        return self.command if for_command else self.python
+    #: Rows have near-duplicates in other folds, so that models may have remembered labels.
+    NEAR_DUPLICATES = "near-duplicates"
+    #: Posteriors look as if they had seen the labels.
+    SEEN_LABELS = "seen labels"
+    #: A column that was taken for a feature looks like a source.
+    SOURCE = "looks like a source"
+    #: In parts of the table labels look wrong more often.
+    UNEVEN = "uneven in parts"
+    #: Confusions lie along an order of the classes.
+    ORDER = "order of classes"
+    #: Some rows were not judged.
+    NOT_JUDGED = "not judged"
+    #: Rows belong together in groups.
+    GROUPS = "groups"
 
 
-#: How to ask for rows where no label is suspect.
-FIRST_ROWS = Sentence(
-    "suspects(budget=...) are the rows to look at first", "--budget 50 lists the rows to look at first"
+#: What forbids to tell how many labels are wrong.
+FORBIDDING = (NoticeKind.NEAR_DUPLICATES, NoticeKind.SEEN_LABELS)
+#: What forbids to say that there is no sign of wrong labels.
+DOUBTING = (*FORBIDDING, NoticeKind.SOURCE, NoticeKind.UNEVEN)
+
+
+class Notice(NamedTuple):
+    """Something that stands in the way of telling how many labels are wrong, or was noticed on the way."""
+
+    kind: NoticeKind
+    sentence: Sentence
+
+
+#: What to do next, by what is known: with the suspects, and where nothing is claimed.
+REVIEW_SUSPECTS = Sentence(
+    "audit.suspects() are the rows to review", "untwist review in place of untwist audit shows them, to decide on"
 )
+FIRST_ROWS = Sentence(
+    "audit.suspects(budget=50) are the rows to look at first", "--budget 50 lists the rows to look at first"
+)
+SURPRISING_ROWS = Sentence(
+    "audit.suspects(budget=50) are the most surprising ones", "--budget 50 lists the most surprising ones"
+)
+SAY_GROUPS = Sentence(
+    "audit_labels(..., groups=...) keeps together the rows that are about one thing",
+    "--groups COLUMN keeps together the rows that are about one thing",
+)
+UNSEEN_POSTERIORS = Sentence.alike("give posteriors of models that have not seen the labels")
 
 #: Where the sources are that stand out and are not printed.
 ALL_SOURCES = Sentence("sources.rate() has them all", "--json lists them all")
@@ -117,39 +134,36 @@ class Verdict:
         The answer in short.
     n_judged : int
         How many labels it is about.
-    is_found : bool
-        Whether noise was found.
-    tells_how_many : bool
-        Whether the share of wrong labels can be told: not where rows have near-duplicates in other folds, unless the
-        rates of noise were given. The share of an audit is then a lower limit at best.
-    share : Interval
-        The share of wrong labels, with its 95 % interval.
-    share_by_class : tuple of Interval
-        The share of each true class that bears another label, with its 95 % interval.
-    highest_share : float
-        The largest share of wrong labels that is not excluded, by noise of any kind that is looked for. A few wrong
-        labels are never excluded: see `find_unseen_share`. Where a column looks like a source, neither is what would be
-        wrong if it is one. Labels that a review found wrong come on top.
+    share : Statement
+        The share of all labels that are wrong; its range begins at 0 unless noise was found.
+    by_class : tuple of Statement
+        The share of each true class that bears another label; where no noise was found, its upper bound. None where
+        something forbids to tell.
+    by_label : tuple of Statement
+        The share of the rows of each given label that bear it wrongly, where noise was found.
+    pairs : tuple of Statement
+        The share of a true class that bears some other label, of three classes or more, where noise was found: pairs
+        that are more frequent than they were if wrong labels were spread evenly, those of most rows first.
+    upper_bound : Statement
+        The largest share of wrong labels that is not excluded if errors do not depend on features. A few are never
+        excluded: see `find_unseen_share`. Labels that a review found wrong come on top.
     most_wrong : int or None
-        How many of all labels may be wrong at most; None where noise was found, where rows have near-duplicates in
-        other folds, and where weights are not all 1.
-    noise : str
-        How noisy the labels are; where no noise was found, what is not excluded.
-    headline : str
-        The same with the number of labels, and with how many are suspects where noise was found.
-    by_label : tuple of str
-        How noisy the rows of the noisiest labels are.
-    confusions : tuple of str
-        Which class is often labelled as which other.
-    rests_on : tuple of Sentence
-        What speaks against those who judged: that they may have seen the labels, or not all rows.
+        How many labels may be wrong at most, under the same condition; None where noise was found, where nothing is
+        excluded, and where weights are not all 1.
+    n_suspects : int
+        How many rows `LabelAudit.suspects` names.
+    suspects_wrong : Statement
+        How many of these are wrong.
+    notices : tuple of Notice
+        What stands in the way of telling more, or was noticed on the way.
     sources : tuple of Sentence
-        Which sources stand out, and what several labels of an item add; where no sources were given, what a column says
-        that looks like one.
+        Which sources stand out, and what several labels of an item add.
     review : tuple of Sentence
         What was reviewed, what was found, and what is wrong still.
-    next_step : Sentence or None
-        How to ask for rows to look at, where no label is suspect.
+    next_step : Sentence
+        What to do next.
+    is_chance : bool
+        Whether the labels are outcomes of chance: none is called wrong then.
     why_not_corrected : str
         Why labels are not to be replaced without a look; empty where nothing speaks against it. Of several classes
         right labels may look wrong where a class has fewer than 50 rows, and where most confusions are between
@@ -161,39 +175,159 @@ class Verdict:
     >>> from untwist.audit import audit_labels
     >>> verdict = audit_labels(*load_breast_cancer(return_X_y=True)).verdict
     >>> verdict.state
-    <State.CLEAN: 'clean'>
-    >>> print(f"{verdict.highest_share:.1%}")
-    3.3%
+    <State.NONE: 'none'>
+    >>> verdict.upper_bound
+    Statement(3.4 % (0 % to 3.4 %) of all labels; rests on: errors do not depend on features, no class bears ...)
     """
 
     state: State
     n_judged: int
-    is_found: bool
-    tells_how_many: bool
-    share: Interval
-    share_by_class: tuple[Interval, ...]
-    highest_share: float
+    share: Statement
+    by_class: tuple[Statement, ...]
+    by_label: tuple[Statement, ...]
+    pairs: tuple[Statement, ...]
+    upper_bound: Statement
     most_wrong: int | None
-    noise: str
-    headline: str
-    by_label: tuple[str, ...]
-    confusions: tuple[str, ...]
-    rests_on: tuple[Sentence, ...]
+    n_suspects: int
+    suspects_wrong: Statement
+    notices: tuple[Notice, ...]
     sources: tuple[Sentence, ...]
     review: tuple[Sentence, ...]
-    next_step: Sentence | None
+    next_step: Sentence
+    is_chance: bool
     why_not_corrected: str
 
     def __str__(self) -> str:
         return self.describe()
 
     @property
-    def knows_share(self) -> bool:
-        """Whether the share of wrong labels is known: noise was found, and `tells_how_many`."""
-        return self.is_found and self.tells_how_many
+    def is_found(self) -> bool:
+        """Whether noise was found, and how many labels are wrong is known."""
+        return self.state is State.FOUND
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether some share of wrong labels is excluded: not where models may have seen the labels."""
+        return self.upper_bound.high < 1.0
+
+    def notes(self, *kinds: NoticeKind) -> tuple[Notice, ...]:
+        """Return the notices of some kinds.
+
+        Parameters
+        ----------
+        *kinds : NoticeKind
+            The kinds.
+
+        Returns
+        -------
+        tuple of Notice
+        """
+        return tuple(one for one in self.notices if one.kind in kinds)
+
+    # ---- words ----
+
+    @property
+    def sentence(self) -> str:
+        """What is known of the labels, with what that rests on."""
+        n = f"{self.n_judged:,}"
+        if self.is_chance:
+            return f"{n} outcomes of chance: none is called wrong, some are surprising"
+        if self.is_found:
+            return f"{n} labels, about {self.claim}"
+        if self.state is State.UNDECIDED:
+            bound = f"; {self.bound}" if self.is_bounded else ""
+            return f"{n} labels: whether labels are wrong or rows are hard cannot be told from these data{bound}"
+        return (
+            f"{n} labels: no sign of wrong labels; {self.bound}; errors that follow the features cannot be seen "
+            "without looking at rows"
+        )
+
+    @property
+    def claim(self) -> str:
+        """How many labels are wrong where noise was found, with what that rests on."""
+        share = self.share
+        low, high = write_share(share.low), write_share(share.high)
+        return f"{write_share(share.value)} wrong ({low} to {high}),{write_conditions(share.rests_on)}"
+
+    @property
+    def bound(self) -> str:
+        """How many labels are wrong at most, with what that rests on."""
+        bound = self.upper_bound
+        return f"at most {write_share(bound.high)} are wrong{write_conditions(bound.rests_on)}"
+
+    @property
+    def brief(self) -> str:
+        """The same in a few words, for a line that says of what."""
+        if self.is_chance:
+            return "outcomes of chance"
+        if self.is_found:
+            return self.claim
+        bound = self.upper_bound
+        known = f", at most {write_share(bound.high)} wrong{write_conditions(bound.rests_on)}"
+        return f"{self.state.value}{known if self.is_bounded else ''}"
+
+    @property
+    def suspects(self) -> str:
+        """How many suspects there are, and how many of them are wrong; nothing where there are none."""
+        if not self.n_suspects:
+            return ""
+        number = f"{self.n_suspects:,} suspect{'s' if self.n_suspects > 1 else ''}"
+        return f"{number}, {self.describe_yield(self.suspects_wrong)}"
+
+    def describe_yield(self, number: Statement) -> str:
+        """Say how many of some rows are wrong.
+
+        Parameters
+        ----------
+        number : Statement
+            What `LabelAudit.expected_yield` returns.
+
+        Returns
+        -------
+        str
+            The words, without a full stop.
+        """
+        if self.is_chance:
+            return "none of which is called wrong"
+        about = "about " if number.low > 0 else ""
+        # Where noise was found, what that rests on is said of all labels.
+        conditions = "" if self.is_found else write_conditions(number.rests_on)
+        return f"{about}{write_counts(number)} of them wrong{conditions}"
+
+    def describe_label(self, one: Statement) -> str:
+        """Say how many of the rows of a given label bear it wrongly.
+
+        Parameters
+        ----------
+        one : Statement
+            One of `by_label`.
+
+        Returns
+        -------
+        str
+        """
+        return f"of labels that say {one.name}, {write_shares(one)} are wrong"
+
+    def describe_shares(self) -> list[str]:
+        """Say which classes, labels and pairs are noisy, the noisiest of each kind.
+
+        Returns
+        -------
+        list of str
+            Rates of true classes and of given labels in words of their own; none where no noise was found.
+        """
+        if not self.is_found:
+            return []
+        classes = self.by_class if len(self.by_class) == 2 else ()
+        lines = [f"{write_shares(one)} of true {one.name} bear another label" for one in classes]
+        noisiest = sorted(self.by_label, key=lambda one: -one.value)[:MOST_TOLD]
+        lines += [self.describe_label(one) for one in self.by_label if one in noisiest]
+        n_others = len(self.by_label) - MOST_TOLD
+        lines += [f"... and less of the {n_others} other labels"] if n_others > 0 else []
+        return lines + [f"{one.of}: {write_shares(one)}" for one in self.pairs[:MOST_NAMED]]
 
     def describe(self, *, for_command: bool = False, lists_rows: bool = False, leaves_out: tuple[str, ...] = ()) -> str:
-        """Say in words how noisy the labels are, where most, and who gave the wrong ones.
+        """Say in words what is known of the labels, where it comes from, and who gave the wrong ones.
 
         Parameters
         ----------
@@ -209,22 +343,36 @@ class Verdict:
         str
             Several lines.
         """
-        first = self.headline
-        if self.next_step is not None and not lists_rows:
+        first = "; ".join(words for words in (self.sentence, self.suspects) if words)
+        if not lists_rows and not self.notes(*FORBIDDING):  # These say themselves what to do.
             first += f"; {self.next_step.tell(for_command=for_command)}"
-        told = [*self.rests_on, *self.sources, *self.review]
-        lines = [*self.by_label, *self.confusions, *(one.tell(for_command=for_command) for one in told)]
+        told = [*(one.sentence for one in self.notices), *self.sources, *self.review]
+        lines = [*self.describe_shares(), *(one.tell(for_command=for_command) for one in told)]
         return "\n".join([first, *(f"  {line}" for line in lines if line not in leaves_out)])
 
-    def allow_for_parts(self) -> Verdict:
-        """Return the same where labels look wrong more often in parts of the table, so that they are not all alike.
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same for machines.
 
         Returns
         -------
-        Verdict
+        dict
+            Advice names options of the command line.
         """
-        is_even = self.state in (State.CLEAN, State.NO_SIGN, State.UNCLEAR)
-        return replace(self, state=State.UNEVEN) if is_even else self
+        return {
+            "state": self.state.value,
+            "words": self.sentence,
+            "labels": self.n_judged,
+            "share": self.share.to_dict(),
+            "by_class": [one.to_dict() for one in self.by_class],
+            "by_label": [one.to_dict() for one in self.by_label],
+            "pairs": [one.to_dict() for one in self.pairs],
+            "upper_bound": self.upper_bound.to_dict(),
+            "suspects": self.n_suspects,
+            "suspects_wrong": self.suspects_wrong.to_dict(),
+            "notices": [{"kind": one.kind.value, "words": one.sentence.command} for one in self.notices],
+            "next_step": self.next_step.command,
+            "chance": self.is_chance,
+        }
 
 
 def find_verdict(audit: LabelAudit) -> Verdict:
@@ -239,30 +387,33 @@ def find_verdict(audit: LabelAudit) -> Verdict:
     -------
     Verdict
     """
-    noise, context = audit.noise, audit.context
-    n_judged = len(context.take_judged(np.arange(len(audit.given))))
-    tells = context.can_tell(noise)
-    left = _find_highest_share_left(audit)
-    highest = min(1.0, measure_known_wrong(audit) + left)
-    words = _describe_noise(audit, tells)
-    by_label = _describe_labels(audit) if noise.found and tells else ()
+    n_judged = len(audit.context.take_judged(np.arange(len(audit.given))))
+    notices = tuple(_find_notices(audit, n_judged))
+    is_found = claims_noise(audit)
+    is_told = is_found or not any(one.kind in FORBIDDING for one in notices)
+    rates = _bound_rates(audit)
+    bound = _bound_share(audit, rates) if is_told else Statement(1.0, 0.0, 1.0)
+    state = _find_state(audit, is_found, bound, notices)
+    rests_on = _find_conditions(audit) if is_found else bound.rests_on
+    share, low, high = audit.noise_rate
+    most_wrong = None if is_found else _find_most_wrong(audit, bound, n_judged)
+    suspects = audit.suspects()
     return Verdict(
-        state=_find_state(audit, tells, highest),
+        state=state,
         n_judged=n_judged,
-        is_found=bool(noise.found),
-        tells_how_many=tells,
-        share=audit.noise_rate,
-        share_by_class=_find_class_shares(audit),
-        highest_share=highest,
-        most_wrong=_find_most_wrong(audit, tells, left, n_judged),
-        noise=words,
-        headline=_write_headline(audit, tells, words, n_judged),
-        by_label=by_label,
-        confusions=_describe_confusions(audit) if by_label else (),
-        rests_on=tuple(_describe_judge(audit, n_judged)),
-        sources=tuple(_describe_sources(audit, tells)),
+        share=Statement(share, *((low, high) if is_found else (0.0, bound.high)), of=ALL_LABELS, rests_on=rests_on),
+        by_class=tuple(_find_class_shares(audit, rates, is_found, rests_on)) if is_told else (),
+        by_label=tuple(_find_label_shares(audit, rests_on)) if is_found else (),
+        pairs=tuple(_find_pairs(audit, rests_on)) if is_found else (),
+        upper_bound=bound,
+        most_wrong=most_wrong,
+        n_suspects=len(suspects),
+        suspects_wrong=count_wrong(audit, suspects, is_found=is_found, most_wrong=most_wrong, rests_on=rests_on),
+        notices=notices,
+        sources=tuple(_describe_sources(audit, is_found, is_told)),
         review=tuple(_describe_review(audit)),
-        next_step=None if noise.found or context.twins is not None else FIRST_ROWS,
+        next_step=_find_next_step(audit, is_found, len(suspects), notices),
+        is_chance=audit.context.chance,
         why_not_corrected=doubt_correction(audit),
     )
 
@@ -270,139 +421,154 @@ def find_verdict(audit: LabelAudit) -> Verdict:
 # ---- numbers ----
 
 
-def _find_highest_share_left(audit: LabelAudit) -> float:
-    """Return the largest share of all labels that is not excluded to be wrong beside those that a review found."""
-    unseen = find_unseen_share(np.count_nonzero(audit.weight) / audit.context.rows_per_case)
-    uneven = 0.0 if audit.noise.found else audit.noise.uneven_limit
-    hidden = audit.context.hidden_source
-    as_source = 0.0 if hidden is None else hidden.interval_as_source[1]
-    return max(audit.noise_rate[2] - measure_known_wrong(audit), uneven, unseen, as_source)
+def _find_state(audit: LabelAudit, is_found: bool, bound: Statement, notices: tuple[Notice, ...]) -> State:
+    """Decide on the answer in short."""
+    if is_found:
+        return State.FOUND
+    if audit.context.chance:
+        return State.NONE
+    is_doubted = audit.noise.found or any(one.kind in DOUBTING for one in notices) or find_known_wrong(audit).any()
+    return State.UNDECIDED if is_doubted or bound.high >= CLEAN_LIMIT else State.NONE
 
 
-def _find_most_wrong(audit: LabelAudit, tells: bool, share_left: float, n_judged: int) -> int | None:
+def _find_conditions(audit: LabelAudit, *assumed: str) -> tuple[str, ...]:
+    """Return what the estimate rests on, or a bound that assumes something else."""
+    if audit.noise.is_given:
+        return (GIVEN_NOISE,)
+    rests_on = assumed or (INDEPENDENT_ERRORS, CLASSES_FOLLOW, JUDGEMENTS)
+    if audit.context.groups is not None:
+        rests_on += (ONE_PER_GROUP,)
+    if audit.reviewed is not None:
+        rests_on += (f"{np.count_nonzero(audit.reviewed):,} rows that were reviewed",)
+    return rests_on
+
+
+def _bound_rates(audit: LabelAudit) -> Array:
+    """Return the highest rate of each true class that the surest rows do not exclude.
+
+    Which rows were reviewed depends on their labels, so that all count, with the labels that they had before.
+    """
+    context, counted = audit.context, np.flatnonzero(audit.weight > 0)
+    labels = audit.label_indices.copy()
+    if audit.reviewed is not None:
+        before, reviewed = context.before_review, audit.reviewed
+        labels[reviewed] = -1 if before is None else np.searchsorted(audit.classes, before[reviewed])
+    groups = None
+    if context.groups is not None:
+        groups = read_groups(context.groups, len(labels)).number_rows()[counted]
+    return bound_rates(audit.posterior[counted], labels[counted], groups=groups)
+
+
+def _bound_share(audit: LabelAudit, rates: Array) -> Statement:
+    """Return the largest share of wrong labels that is not excluded."""
+    known = measure_known_wrong(audit)
+    if audit.noise.is_given:
+        high = audit.noise_rate[2]
+    else:
+        weights = add_up_by_group(audit.weight, audit.label_indices, len(audit.classes))
+        unseen = find_unseen_share(np.count_nonzero(audit.weight) / audit.context.rows_per_case)
+        hidden = audit.context.hidden_source
+        as_source = 0.0 if hidden is None else hidden.interval_as_source[1]
+        by_rates = bound_share(rates, weights / weights.sum())
+        high = min(1.0, known + max(by_rates, unseen, as_source, audit.noise_rate[2] - known))
+    return Statement(high, known, high, rests_on=_find_conditions(audit, INDEPENDENT_ERRORS, OWN_LABEL_FIRST))
+
+
+def _find_most_wrong(audit: LabelAudit, bound: Statement, n_judged: int) -> int | None:
     """Return how many of all labels may be wrong at most, where that is known."""
     weight = audit.weight if audit.context.judged is None else audit.weight[audit.context.judged]
-    if audit.noise.found or not tells or not np.all(weight == 1):
+    if bound.high == 1.0 or not np.all(weight == 1):
         return None
-    return min(n_judged, math.ceil(share_left * n_judged) + int(np.count_nonzero(find_known_wrong(audit))))
+    return min(n_judged, math.ceil(bound.high * n_judged))
 
 
-def _find_class_shares(audit: LabelAudit) -> tuple[Interval, ...]:
-    """Return the share of each true class that bears another label, with its 95 % interval."""
-    noise, context = audit.noise, audit.context
-    doubted = 0.0 if context.twins is None else context.twins.share
-    if len(audit.classes) == 2:
-        return tuple(widen_interval(one, doubted) for one in noise.list_class_shares())
-    n_rows = [np.count_nonzero((audit.predicted == name) & (audit.weight > 0)) for name in audit.classes]
-    rates = [
-        (share, low, high if noise.is_given else max(high, find_unseen_share(int(n) / context.rows_per_case)))
-        for (share, low, high), n in zip(noise.list_class_shares(), n_rows, strict=True)
+def _find_class_shares(audit: LabelAudit, rates: Array, is_found: bool, rests_on: tuple[str, ...]) -> list[Statement]:
+    """Return the share of each true class that bears another label; where no noise was found, its upper bound."""
+    noise, names = audit.noise, audit.classes.tolist()
+    shares: list[Interval] = noise.list_class_shares()
+    if not is_found:
+        bounded = _find_conditions(audit, INDEPENDENT_ERRORS, OWN_LABEL_FIRST)
+        return [
+            Statement(share, 0.0, max(float(rate), high), of=name_class(name), rests_on=bounded)
+            for name, (share, _, high), rate in zip(names, shares, rates, strict=True)
+        ]
+    if len(names) > 2 and not noise.is_given:
+        # No estimate of a class excludes less than so many rows of it can tell.
+        n_rows = [np.count_nonzero((audit.predicted == name) & (audit.weight > 0)) for name in audit.classes]
+        shares = [
+            (share, low, max(high, find_unseen_share(int(n) / audit.context.rows_per_case)))
+            for (share, low, high), n in zip(shares, n_rows, strict=True)
+        ]
+    return [Statement(*one, of=name_class(name), rests_on=rests_on) for name, one in zip(names, shares, strict=True)]
+
+
+def _find_label_shares(audit: LabelAudit, rests_on: tuple[str, ...]) -> list[Statement]:
+    """Return the share of the rows of each given label that bear it wrongly."""
+    return [Statement(*one, of=name_label(name), rests_on=rests_on) for name, one in audit.rate_by_label.items()]
+
+
+def _find_pairs(audit: LabelAudit, rests_on: tuple[str, ...]) -> list[Statement]:
+    """Return the share of a true class that bears some other label, for each pair that stands out."""
+    return [
+        Statement(one.share, one.low, one.high, of=name_pair(one.truth, one.label), rests_on=rests_on)
+        for one in audit.confusions()
+        if one.stands_out
     ]
-    return tuple(widen_interval(one, doubted) for one in rates)
 
 
-def _find_state(audit: LabelAudit, tells: bool, highest_share: float) -> State:
-    """Decide on the answer in short, as far as all rows are alike: see `Verdict.allow_for_parts`."""
-    noise = audit.noise
-    if noise.found:
-        return State.GIVEN if noise.is_given else State.FOUND if tells else State.SOME
-    if audit.context.twins is not None:
-        return State.UNKNOWN
-    if audit.judge.looks_in_sample:
-        return State.SEEN
-    if audit.context.hidden_source is not None:
-        return State.AS_SOURCE
-    # Uneven noise looks like hard rows, so that few of them must be in doubt. Of several classes nobody can say that
-    # labels are clean: noise between two of them may show in too few rows.
-    still_wrong = audit.review is not None and audit.review.still_wrong > 0
-    may_be_clean = len(audit.classes) == 2 and not still_wrong
-    if may_be_clean and max(noise.even_limit, highest_share) < CLEAN_LIMIT:
-        return State.CLEAN
-    return State.NO_SIGN if noise.even_limit < CLEAN_LIMIT else State.UNCLEAR
+# ---- what stands in the way, and what was noticed ----
 
 
-# ---- words ----
+def _find_next_step(audit: LabelAudit, is_found: bool, n_suspects: int, notices: tuple[Notice, ...]) -> Sentence:
+    """Decide what to do next."""
+    kinds = [one.kind for one in notices]
+    if audit.context.chance:
+        return SURPRISING_ROWS
+    if is_found and n_suspects:
+        return REVIEW_SUSPECTS
+    if NoticeKind.NEAR_DUPLICATES in kinds:
+        return SAY_GROUPS
+    return UNSEEN_POSTERIORS if NoticeKind.SEEN_LABELS in kinds else FIRST_ROWS
 
 
-def _write_headline(audit: LabelAudit, tells: bool, noise: str, n_judged: int) -> str:
-    """How noisy the labels are, and how many are suspects where noise was found."""
-    as_source = _describe_as_source(audit)
-    if not audit.noise.found:
-        return f"{n_judged} labels: {noise}{as_source}"
-    suspects = audit.suspects()
-    prefix = "" if audit.reviewed is None else "of those not reviewed "
-    doubted = f"{prefix}{len(suspects)} are suspects"
-    if len(audit.classes) == 2:
-        doubted = f"{prefix}{len(find_likely_wrong(audit, audit.ranking))} are more likely wrong than right"
-    elif tells:
-        doubted += f", about {audit.expect_wrong(suspects):,.0f} of them truly wrong"
-    if not tells:
-        return f"{n_judged} labels: {SOME_WRONG}; {doubted}"
-    rate, low, high = audit.noise_rate
-    return f"{n_judged} labels, {rate:.1%} of them wrong ({low:.1%} to {high:.1%}){as_source}; {doubted}"
-
-
-def _describe_noise(audit: LabelAudit, tells: bool) -> str:
-    """How noisy the labels are, with the names of the classes."""
-    if not tells:
-        return SOME_WRONG if audit.noise.found else NOTHING_KNOWN
-    if audit.context.by_source is None or not audit.noise.found or len(audit.classes) == 2:
-        return audit.noise.describe(audit.classes)
-    share, low, high = audit.noise_rate
-    return f"wrong labels: {share:.1%} ({low:.1%} to {high:.1%}) of all"
-
-
-def _describe_as_source(audit: LabelAudit) -> str:
-    """How many labels look wrong if a column that looks like a source is taken for one; it goes on from the noise."""
-    hidden = audit.context.hidden_source
-    if hidden is None:
-        return ""
-    low, high = hidden.interval_as_source
-    share = f"{hidden.share_as_source:.1%} ({low:.1%} to {high:.1%})"
-    return f", with {hidden.name} taken as a feature; {share} wrong if {hidden.name} is taken for a source"
-
-
-def _describe_labels(audit: LabelAudit) -> tuple[str, ...]:
-    """How noisy the rows of each label are, of the noisiest ones."""
-    noisiest = sorted(audit.rate_by_label, key=lambda label: -audit.rate_by_label[label][0])[:MOST_LABELS]
-    return tuple(
-        f"of those that say {label}: {rate:.1%} ({low:.1%} to {high:.1%})"
-        for label, (rate, low, high) in audit.rate_by_label.items()
-        if label in noisiest
-    )
-
-
-def _describe_confusions(audit: LabelAudit) -> tuple[str, ...]:
-    """That other labels are less noisy, and which class is often labelled as which other."""
-    n_others = len(audit.classes) - MOST_LABELS
-    others = [f"... and less of the {n_others} other labels"] if n_others > 0 else []
-    return *others, *[str(one) for one in audit.confusions() if one.stands_out][:MOST_CONFUSIONS]
-
-
-def _describe_judge(audit: LabelAudit, n_judged: int) -> list[Sentence]:
-    """What speaks against those who judged: that they may have seen the labels, or not all rows."""
-    context, lines = audit.context, []
+def _find_notices(audit: LabelAudit, n_judged: int) -> list[Notice]:
+    """Return what stands in the way of telling how many labels are wrong, and what was noticed on the way."""
+    context, notices = audit.context, []
     if audit.judge.looks_in_sample:
         words = f"the posteriors look as if they had seen the labels: {audit.judge.in_sample_reason}"
-        lines.append(
-            Sentence.alike(
-                f"{words}; wrong labels that were seen look right, so that too few are found: give posteriors out of "
-                "fold"
-            )
+        told = (
+            f"{words}; wrong labels that were seen look right, so that too few are found: give posteriors out of fold"
         )
+        notices.append(Notice(NoticeKind.SEEN_LABELS, Sentence.alike(told)))
     if context.twins is not None:
-        lines.append(Sentence(*(context.twins.describe(for_command=one) for one in (False, True))))
+        told_twins = Sentence(*(context.twins.describe(for_command=one) for one in (False, True)))
+        notices.append(Notice(NoticeKind.NEAR_DUPLICATES, told_twins))
+    if (hidden := context.hidden_source) is not None:
+        share = write_shares((hidden.share_as_source, *hidden.interval_as_source))
+        words = f"with {hidden.name} taken for a source {share} of all labels look wrong"
+        advice = (f"{hidden.advise(for_command=one)}; {words}" for one in (False, True))
+        notices.append(Notice(NoticeKind.SOURCE, Sentence(*advice)))
+    slices = [] if audit.table.encoder is None or context.chance else audit.slices()
+    for one in slices[:MOST_NAMED]:
+        told = f"labels look wrong more often (or are much harder to tell): {one}"
+        notices.append(Notice(NoticeKind.UNEVEN, Sentence.alike(told)))
+    if line := find_line(audit):
+        told = (
+            f"most confusions are between neighbours in the order {', '.join(line)}: there rows that are hard to tell "
+            "from a neighbour look the same as wrong labels"
+        )
+        notices.append(Notice(NoticeKind.ORDER, Sentence.alike(told)))
     if context.judged is not None:
         n_rows = len(audit.given)
-        lines.append(
-            Sentence.alike(
-                f"{n_rows - n_judged:,} of the {n_rows:,} labels are not judged, as no fold sets them aside: nothing "
-                "is said of them"
-            )
+        told = (
+            f"{n_rows - n_judged:,} of the {n_rows:,} labels are not judged, as no fold sets them aside: nothing is "
+            "said of them"
         )
+        notices.append(Notice(NoticeKind.NOT_JUDGED, Sentence.alike(told)))
     if context.groups is not None:
-        lines.append(Sentence.alike(_describe_groups(audit, context.groups.tolist())))
-    return lines
+        told = _describe_groups(audit, context.groups.tolist())
+        notices.append(Notice(NoticeKind.GROUPS, Sentence.alike(told)))
+    return notices
 
 
 def _describe_groups(audit: LabelAudit, groups: list[object]) -> str:
@@ -421,11 +587,13 @@ def _describe_groups(audit: LabelAudit, groups: list[object]) -> str:
     )
 
 
-def _describe_sources(audit: LabelAudit, tells: bool) -> list[Sentence]:
+# ---- sources and reviews ----
+
+
+def _describe_sources(audit: LabelAudit, is_found: bool, is_told: bool) -> list[Sentence]:
     """Which sources stand out, and what several labels of an item add."""
-    hidden = audit.context.hidden_source
     if audit.context.by_source is None:
-        return [] if hidden is None else [Sentence(hidden.advise(), hidden.advise(for_command=True))]
+        return []
     lines = []
     if audit.sources.n_unknown:
         lines.append(f"{audit.sources.n_unknown:,} labels are of no known source: they are judged as those of all")
@@ -433,21 +601,20 @@ def _describe_sources(audit: LabelAudit, tells: bool) -> list[Sentence]:
     bad = [one for one in sources if one.stands_out]
     if not bad:
         # The shares of single sources differ by chance, and most where labels are few: only that of all is told.
-        share, low, high = audit.noise_rate
-        in_common = f": of the labels of all {share:.1%} ({low:.1%} to {high:.1%}) are wrong"
-        shares = in_common if audit.noise.found and tells and len(sources) > 1 else ""
+        in_common = f": of the labels of all {write_shares(audit.noise_rate)} are wrong"
+        shares = in_common if is_found and len(sources) > 1 else ""
         unknown_too = f"which of {len(sources):,} are noisier than the others cannot be told either"
         none_found = f"no source stands out among {len(sources):,}{shares}"
-        lines.append(none_found if tells or audit.noise.found else unknown_too)
-    lines += map(str, bad[:MOST_SOURCES])
+        lines.append(none_found if is_told or audit.noise.found else unknown_too)
+    lines += [str(replace(one, tells_how_many=is_found)) for one in bad[:MOST_NAMED]]
     told = [Sentence.alike(line) for line in lines]
-    if len(bad) > MOST_SOURCES:
-        more = f"... and {len(bad) - MOST_SOURCES:,} more sources stand out: "
+    if len(bad) > MOST_NAMED:
+        more = f"... and {len(bad) - MOST_NAMED:,} more sources stand out: "
         told.append(Sentence(more + ALL_SOURCES.python, more + ALL_SOURCES.command))
     if audit.sources.share_repeated >= LEAST_REPEATED:
         number = f"{audit.sources.labels_per_item:.2g} labels on average"
         told.append(Sentence.alike(f"the truth of each item comes from its features and {number}"))
-        apart = [one for one in audit.sources.find_disagreements() if one.stands_out][:MOST_SOURCES]
+        apart = [one for one in audit.sources.find_disagreements() if one.stands_out][:MOST_NAMED]
         told += [Sentence.alike(str(one)) for one in apart]
     return told
 

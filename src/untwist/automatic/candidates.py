@@ -16,7 +16,7 @@ from untwist.model import Candidate
 
 __all__ = ["SLOW_AFTER", "CandidateKey", "FoldRun", "has_stalled"]
 
-#: A candidate gets at least so many rounds to make progress in.
+#: A candidate gets at least this many rounds to make progress in.
 LEAST_PATIENCE = 15
 
 #: A candidate that made many rounds up to its best one gets this share of them to make progress in.
@@ -25,16 +25,16 @@ PATIENCE_SHARE = 0.25
 #: The loss makes progress if it falls by more than this share of itself.
 PROGRESS_SHARE = 0.003
 
-#: Nor is it progress to fall by less than so many nats.
+#: Nor is it progress to fall by less than this, in nats.
 LEAST_PROGRESS = 0.0005
 
 #: This share of the rounds after the best one is kept: the mean of all folds bears more rounds than a fold by itself.
 KEPT_BEYOND_BEST = 0.5
 
-#: A loss that still falls after so many rounds calls for longer steps.
+#: A loss that still falls after this many rounds calls for longer steps.
 SLOW_AFTER = 200
 
-#: A candidate is hopeless if its loss is so many times that of the best one after as many rounds.
+#: A candidate is hopeless if its loss is more than this times that of the best one after as many rounds.
 HOPELESS_FACTOR = 1.1
 
 
@@ -63,7 +63,7 @@ class FoldRun:
     ends_by_itself : bool
         Whether the run ends when its loss rests or is hopeless; otherwise it makes all rounds that it is asked for.
     slow_after : int or None
-        The run ends, too, when its loss still falls after so many rounds, as longer steps would do better.
+        The run ends, too, when its loss still falls after this many rounds, as longer steps would do better.
     to_beat : Candidate or None
         The best candidate so far.
     team : Team or None
@@ -103,7 +103,7 @@ class FoldRun:
         return CandidateKey(self.alpha, self.depth, self.drawn)
 
     def boost(self, n_rounds: int, patience: int = 0) -> bool:
-        """Make so many rounds more; return False when the candidate is done."""
+        """Make a number of rounds more; return False when the candidate is done."""
         del patience  # A candidate is judged by all its folds together.
         self._boost_all(n_rounds)
         self.count += n_rounds
@@ -116,7 +116,7 @@ class FoldRun:
         return not self.is_slow
 
     def _boost_all(self, n_rounds: int) -> None:
-        """Bring all boosters so many rounds beyond `count`, and the companions as far.
+        """Bring all boosters `n_rounds` beyond `count`, and the companions as far.
 
         Rounds that were made before it was the run's turn are not made again. What comes out is the same side by side
         as one after the other.

@@ -13,6 +13,7 @@ from scipy import sparse
 from untwist.arguments import Array
 from untwist.boosting.engines.engine import Rows
 from untwist.boosting.forest import Forest, iterate_row_blocks
+from untwist.class_order import place_classes
 from untwist.crossing import find_held_out_shares
 from untwist.data.groups import OwnFolds
 from untwist.display import abbreviate
@@ -89,8 +90,9 @@ def score_held_out_rows(
     held_out_weight : array
         The weight of each row that each fold set aside.
     n_training : int
-        The first so many rows are all to be scored. Those of them that no fold set aside, as they have no weight, come
-        last, and the mean of all folds scores them. Rows that no fold of one's own judges are not scored.
+        How many of the rows, from the first, are all to be scored. Those of them that no fold set aside, as they have
+        no weight, come last, and the mean of all folds scores them. Rows that no fold of one's own judges are not
+        scored.
     n_jobs : int or None
         Threads.
     show_to_fold : callable or None
@@ -147,28 +149,26 @@ def find_posteriors(model: FittedModel, data: TrainingData, held: HeldOutScores,
     Returns
     -------
     OutOfFold
-        Of the training rows, or of validation rows where these took the place of folds: that are all rows then.
     """
-    first, end = (data.n_rows, len(data.rows.labels)) if data.validation_was_given else (0, data.n_rows)
-    if data.validation_was_given:
-        weight = held_out_weight[0, first:end]
-        shares = (held_out_weight[:, first:end] > 0).astype(np.float64)
-    else:
-        weight = data.unweigh_classes()
+    weight = data.unweigh_classes()
+    if data.own_folds is None:
         # A row without weight was seen by nobody, so that every fold judges it.
         shares = find_held_out_shares(held_out_weight, data.rows.weight)
         shares = np.where(weight > 0, shares, 1.0 / len(shares))
-    if data.own_folds is not None:  # They say who judges a row without weight, too.
-        shares = data.own_folds.held_out[: len(shares)].astype(np.float64)
+    else:  # They say who judges a row without weight, too.
+        shares = data.own_folds.held_out[: len(held_out_weight)].astype(np.float64)
     is_complete = data.folds is not None and len(shares) == len(data.folds) and data.workers.size == 1
     return OutOfFold(
         classes=model.classes,
-        posterior=model.unweigh(model.posterior.twisted(held.average(end)[first:])),
-        labels=data.rows.labels[first:end].astype(np.intp),
+        posterior=model.unweigh(model.posterior.twisted(held.average(data.n_rows))),
+        labels=data.rows.labels.astype(np.intp),
         weight=weight,
         held_out=shares,
         context=RowContext(
-            fingerprint=data.fingerprint if is_complete else None, groups=data.groups, own_folds=data.own_folds
+            fingerprint=data.fingerprint if is_complete else None,
+            groups=data.groups,
+            own_folds=data.own_folds,
+            order=place_classes(data.settings.order, model.classes),
         ),
-        by_fold=JudgedParts(held.rows - first, held.weight, model.find_posterior_of_labels(held.scores)),
+        by_fold=JudgedParts(held.rows, held.weight, model.find_posterior_of_labels(held.scores)),
     )

@@ -33,7 +33,7 @@ class Plan:
     leaf_sizes : tuple of int
         The rows per leaf that are tried.
     most_values : int
-        The trees of a fold hold so many values at most; leaves are made larger where they would hold more.
+        How many values the trees of a fold hold at most; leaves are made larger where they would hold more.
     """
 
     n_trees: tuple[int, int]
@@ -47,7 +47,7 @@ TWO_CLASSES = Plan(n_trees=(20, 10), leaf_sizes=(2, 5, 15, 40), most_values=15_0
 #: Several classes gain more by randomised trees; their number is bounded by the memory that they take.
 SEVERAL_CLASSES = Plan(n_trees=(40, 20), leaf_sizes=(2, 5, 15), most_values=4_000_000)
 
-#: Where leaves have at least k rows, n rows make about so many times n / k leaves, and nearly as many splits.
+#: Where leaves have at least k rows, n rows make about this times n / k leaves, and nearly as many splits.
 NODES_PER_LEAF_SIZE = 1.4
 
 #: The share of the columns that a node of a randomised tree draws, and how many it draws at most.
@@ -78,7 +78,7 @@ def mix_in_randomised_trees(
     training_weights : sequence of arrays
         The weight of each row that each fold trains on.
     n_first_folds : int
-        The number of rows per leaf is chosen on so many folds.
+        How many folds the number of rows per leaf is chosen on.
     score_held_out_rows : callable
         Takes the forests of the first folds, and returns what each says of the rows that it has not seen.
     tell : callable

@@ -7,9 +7,9 @@ Depth is chosen first, at the first alpha, from the middle outwards, then alpha;
 and no share was given, larger alphas are tried as in the paper only, with its depth and all rows and columns. Columns
 of many categories are coded by their labels, or split by sets of categories where the first candidate does better so.
 Randomised trees join the best candidate (`untwist.automatic.randomised`), unless only boosted ones can do what was
-asked for. The model is the mean of the fold models, and what they say of the rows they have not seen tells how noisy
-the labels are (`untwist.noise`). Where folds of one's own do not train on all that they do not judge, the model is
-boosted once more on all rows. Threads that a candidate leaves idle boost those that are likely to be next.
+asked for. The model is the mean of the fold models, and has what they say of the rows that they have not seen. Where
+folds of one's own do not train on all that they do not judge, the model is boosted once more on all rows. Threads that
+a candidate leaves idle boost those that are likely to be next.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from untwist.arguments import Array
 from untwist.automatic.candidates import SLOW_AFTER, CandidateKey, FoldRun
 from untwist.automatic.forecast import GROWING_SHARE, USUAL_ALPHAS, USUAL_DEPTHS, Forecast
 from untwist.automatic.out_of_fold import HeldOutScores, find_posteriors, score_held_out_rows
@@ -29,12 +28,8 @@ from untwist.boosting.engines.engine import Team
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads
 from untwist.boosting.runs import advance, say
-from untwist.fitting import Fit, decide_alpha, make_team
+from untwist.fitting import Fit, make_team
 from untwist.model import Candidate, Choice, FittedModel, Mixture
-from untwist.noise.model import NoiseModel
-from untwist.noise.out_of_fold import estimate_noise_of
-from untwist.noise.plausibility import MOST_TELLING_WEIGHT
-from untwist.noise.transitions import FEWEST_ROWS_PER_CLASS
 from untwist.progress import find_display
 from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS, PLAIN_DEPTH
 from untwist.sums import add_up
@@ -43,20 +38,19 @@ from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
 from untwist.training_data import TrainingData
 
-__all__ = ["Search"]
+__all__ = ["MOST_CLASSES_AFTER_INTERRUPT", "Search"]
 
-#: With so many held-out rows two candidates can be told apart; the remaining folds are boosted for the winner only.
+#: With this many held-out rows two candidates can be told apart; the remaining folds are boosted for the winner only.
 ENOUGH_ROWS = 4000
 
 #: The same where randomised trees make up for a candidate that is second best: for two classes, and for more.
 ENOUGH_ROWS_MIXED = 600
 ENOUGH_ROWS_JOINTLY = 1000
 
-#: Candidates are boosted before their turn with at least so many threads; fewer are kept busy by the one whose turn it
-#: is.
+#: Candidates are boosted before their turn with at least this many threads; the one whose turn it is keeps fewer busy.
 LEAST_THREADS_TO_FORESEE = 4
 
-#: Up to so many rows, a booster makes little use of more than one thread.
+#: Up to this many rows, a booster makes little use of more than one thread.
 FEW_ROWS_TO_FORESEE = 30_000
 
 #: Rounds of a candidate, at most, where they are left open.
@@ -77,14 +71,10 @@ SETS_MUST_GAIN = 0.02
 #: Rounds between two looks at whether a candidate is done.
 BLOCK = 10
 
-#: Among more classes the noise is not estimated: the most telling rows are then fewer than find any.
-MOST_CLASSES = int(MOST_TELLING_WEIGHT / FEWEST_ROWS_PER_CLASS)
 #: Once Ctrl-C has come, rows set aside are judged where that takes half a second: the noise is estimated of no more
 #: classes than these, and scores are added up of no more rows times trees.
 MOST_CLASSES_AFTER_INTERRUPT = 20
 MOST_LOOKUPS_AFTER_INTERRUPT = 30_000_000
-#: What is said where Ctrl-C has left the noise out.
-NO_TIME_FOR_NOISE = "The model has the rounds so far; how noisy the labels are was not estimated, and is not undone."
 
 
 class Search:
@@ -94,6 +84,8 @@ class Search:
     ----------
     data : TrainingData
         The rows with their folds.
+    started_at : float or None
+        When the fit began that callbacks are told of; None for now.
 
     Examples
     --------
@@ -107,17 +99,17 @@ class Search:
     ...
     """
 
-    def __init__(self, data: TrainingData) -> None:
+    def __init__(self, data: TrainingData, started_at: float | None = None) -> None:
+        assert data.folds is not None  # Candidates are compared by rows set aside.
         self.data = data
         self.settings = data.settings
-        self.alpha_decision = decide_alpha(data)
         open_steps = JOINT_LEARNING_RATES if self._scores_are_logarithms else LEARNING_RATES
         if self._has_many_columns:
             open_steps = (open_steps[0], LONG_STEP)
         steps = open_steps if self.settings.step is None else (self.settings.step,)
         self.step = steps[0]
         self.longer_steps = list(steps[1:])
-        self.held_out_weight = self._list_held_out_weight()
+        self.held_out_weight = data.folds  # The weight of each row that each fold sets aside.
         self.fold_weights = data.workers.sum(np.array([add_up(weight) for weight in self.held_out_weight]))
         self.candidates: dict[CandidateKey, Candidate] = {}
         self.chosen: Candidate | None = None
@@ -127,7 +119,7 @@ class Search:
         self.team: Team | None = None
         self.foreseen: dict[CandidateKey, FoldRun] = {}
         self.foresees = False
-        self.started_at = time.perf_counter()
+        self.started_at = time.perf_counter() if started_at is None else started_at
         self.forecast = self._make_forecast()
 
     def _make_forecast(self) -> Forecast:
@@ -154,12 +146,11 @@ class Search:
         if display is not None and self.data.workers.rank == 0:
             display.show(words, self.forecast.seconds_left)
 
-    def _list_held_out_weight(self) -> Array:
-        """Return, for every fold, the weight of each row that it sets aside."""
-        if self.data.folds is not None:
-            return self.data.folds
-        assert self.data.validation_weight is not None  # Without folds there are validation rows.
-        return self.data.validation_weight[None, :]
+    def show_noise(self) -> None:
+        """Show that the search has ended, and that the noise is what is looked for."""
+        assert self.best_run is not None
+        self.forecast.begin("noise", self.best_run.count)
+        self.show("how noisy the labels are", 0.0)
 
     @property
     def n_first_folds(self) -> int:
@@ -177,7 +168,8 @@ class Search:
     @property
     def alphas(self) -> tuple[float, ...]:
         """The alphas to choose from."""
-        given = self.alpha_decision.alphas
+        given = self.settings.alphas
+        assert given is not None  # Only the paper's class estimates alpha.
         return MIXED_ALPHAS if self.data.boosts_log_odds and len(given) > 1 else given
 
     @property
@@ -233,7 +225,7 @@ class Search:
 
     @property
     def _n_threads(self) -> int:
-        return count_threads(self.settings.n_jobs)
+        return count_threads(self.settings.engine_options.n_jobs)
 
     def _try_candidates(self) -> None:
         """Try one candidate after the other; the best of them is `best_run`."""
@@ -407,7 +399,7 @@ class Search:
 
     @property
     def _slow_after(self) -> int | None:
-        """A loss that still falls after so many rounds calls for longer steps, where there are some."""
+        """After how many rounds a loss that still falls calls for longer steps, where there are some."""
         if not self.longer_steps:
             return None
         return SLOW_AFTER_OF_MANY_COLUMNS if self._has_many_columns else SLOW_AFTER
@@ -466,7 +458,7 @@ class Search:
             self.chosen = best.summarise(self.fixed_rounds)
 
     def _make_model(self, best: FoldRun) -> FittedModel:
-        """Return the mean of the fold models of the best candidate, with the noise that it shows."""
+        """Return the mean of the fold models of the best candidate, and what each says of the rows it has not seen."""
         data, settings = self.data, self.settings
         candidate = self.candidates[best.key] if self.chosen is None else self.chosen
         forests = best.list_forests(candidate.n_rounds)
@@ -515,36 +507,15 @@ class Search:
             n_rows=data.n_rows,
             n_effective_rows=data.n_effective_rows,
             choice=Choice(candidate, tuple(self.candidates.values()), mixture),
-            menon=self.alpha_decision.estimate,
         )
-        if unseen is not None:
-            model = replace(model, out_of_fold=find_posteriors(model, data, unseen, self.held_out_weight[:n_folds]))
-        if not settings.untwists_posteriors:
+        if unseen is None:
             return model
-        self.forecast.begin("noise", best.count)
-        self.show("how noisy the labels are", 0.0)
-        return self._judge_noise(model)
+        return replace(model, out_of_fold=find_posteriors(model, data, unseen, self.held_out_weight[:n_folds]))
 
     def _is_quickly_judged(self, n_folds: int, n_rounds: int) -> bool:
         """Tell whether rows set aside are scored, and their noise is estimated, before whoever waits gets impatient."""
         n_lookups = int(np.count_nonzero(self.held_out_weight[:n_folds])) * n_rounds
         return len(self.data.classes) <= MOST_CLASSES_AFTER_INTERRUPT and n_lookups <= MOST_LOOKUPS_AFTER_INTERRUPT
-
-    def _judge_noise(self, model: FittedModel) -> FittedModel:
-        """Return a model that knows and undoes the noise; one without where Ctrl-C leaves no time to estimate it."""
-        known = self.settings.known_noise
-        noise = None if known is None else NoiseModel.given(known)
-        most = MOST_CLASSES if self.interrupt is None else MOST_CLASSES_AFTER_INTERRUPT
-        if model.out_of_fold is not None and len(model.classes) <= most:
-            try:
-                noise = estimate_noise_of(model.out_of_fold, known, self.data.workers)
-            except KeyboardInterrupt as interrupt:
-                self.interrupt = interrupt
-        if noise is None:
-            if self.interrupt is not None:
-                self.interrupt.add_note(NO_TIME_FOR_NOISE)
-            return model
-        return replace(model, noise=noise, untwists=noise.is_undone)
 
     def train_on_all_rows(self, best: FoldRun, candidate: Candidate, mixture: Mixture | None) -> list[list[Forest]]:
         """Return trees of all rows, by class, with the settings that folds chose; nothing where Ctrl-C comes before.
@@ -580,7 +551,7 @@ class Search:
             data.rows,
             self.held_out_weight[: len(forests[0])],
             data.n_rows,
-            n_jobs=self.settings.n_jobs,
+            n_jobs=self.settings.engine_options.n_jobs,
             show_to_fold=data.show_to_fold,
             own_folds=data.own_folds,
         )

@@ -21,17 +21,6 @@ from sklearn.utils.validation import has_fit_parameter
 from untwist.arguments import Array, check_numbers, check_positive
 from untwist.theory.links import Link
 
-__all__ = [
-    "Hypothesis",
-    "Round",
-    "ValidationLoss",
-    "WeakLearner",
-    "adaboost",
-    "boost",
-    "pilboost",
-    "staged_scores",
-]
-
 #: AdaBoost's error is kept so far from 0 and 1.
 LEAST_ERROR = 1e-10
 

@@ -14,8 +14,6 @@ from untwist.boosting.algorithm import Hypothesis, staged_scores
 from untwist.boosting.forest import Forest
 from untwist.display import abbreviate
 
-__all__ = ["Ensemble", "is_stale"]
-
 
 def is_stale(losses: Array, patience: int) -> bool:
     """Tell whether a validation loss was at its lowest more than `patience` rounds ago.
@@ -77,10 +75,6 @@ class Ensemble:
         if not np.isfinite(self.losses).any():
             return self
         return self.keep_first(int(np.nanargmin(self.losses)) + 1)
-
-    def forget_validation(self) -> Ensemble:
-        """Return the same rounds without what is known of validation rows."""
-        return replace(self, losses=np.zeros(0), errors=np.zeros(0))
 
     def append(self, later: Ensemble) -> Ensemble:
         """Return these rounds, then those of a run that went on where this one ended."""

@@ -17,9 +17,7 @@ from untwist import _core
 from untwist.arguments import Array
 from untwist.display import abbreviate
 
-__all__ = ["Forest", "Tree", "count_threads", "iterate_column_blocks", "iterate_row_blocks"]
-
-#: Sparse tables are made dense in blocks of so many cells.
+#: Sparse tables are made dense in blocks of this many cells.
 CELLS_PER_BLOCK = 1 << 23
 
 #: More threads than this are never started.
@@ -29,8 +27,9 @@ MOST_THREADS = 256
 OF_TREES = ("edge", "leverage")
 OF_NODES = ("feature", "left", "threshold", "missing_left", "value", "gain", "set")
 
-#: A set of up to 256 categories is a bit each in so many words of 64 bits.
-WORDS_PER_SET = 4
+#: A column that is split by sets has at most this many categories: a bit each in `WORDS_PER_SET` words of 64 bits.
+MOST_CATEGORIES = 256
+WORDS_PER_SET = MOST_CATEGORIES // 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +143,7 @@ class Forest:
         return replace(self, value=np.ascontiguousarray(self.value.reshape(len(self.value), -1)[:, index]))
 
     def scale(self, factor: float) -> Forest:
-        """Return the forest whose scores are so many times those of this one."""
+        """Return the forest whose scores are those of this one times a factor."""
         return replace(self, value=self.value * factor, leverage=self.leverage * factor)
 
     def shift(self, amount: float) -> Forest:

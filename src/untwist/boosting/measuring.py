@@ -1,9 +1,9 @@
-"""What is measured after each round besides the loss of validation rows: a metric of one's own, and training rows."""
+"""A metric of one's own, measured on validation rows after each round."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,9 +17,6 @@ from sklearn.metrics._scorer import _BaseScorer
 from untwist.arguments import Array, check_real
 from untwist.boosting.ensemble import is_stale
 from untwist.noise.posterior import Posterior
-from untwist.theory.links import Link
-
-__all__ = ["Answers", "MeasuredRows", "Measurer", "Metric", "read_metric"]
 
 #: What `eval_metric` may be.
 KINDS = "eval_metric must be None, the name of a scorer of scikit-learn, a scorer or a function"
@@ -43,9 +40,6 @@ PREDICTED_LABELS_WANTED = "can't handle a mix of"
 
 #: These names are taken by what is always measured.
 BUILT_IN = ("log_loss", "error")
-
-#: Losses are summed as whole multiples of this, so that no order of the rows shows in the sum.
-LOSS_UNIT = 2.0**-30
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,74 +233,62 @@ def _takes(function: Callable[..., Any], name: str) -> bool:
 
 @dataclass(eq=False)
 class Measurer:
-    """Measures rows after each round.
+    """Measures validation rows after each round.
 
     Parameters
     ----------
-    metric : Metric or None
+    metric : Metric
         The metric of one's own.
     answers : Answers
         What makes posteriors of scores.
-    link : Link
-        The link of the scores.
-    posterior_floor : float
-        Posteriors are kept within [posterior_floor, 1 - posterior_floor].
-    positive_classes : list of int
-        The class that each column of the scores speaks for.
-    rows : mapping
-        By name, the rows to measure: "training", "validation".
+    rows : MeasuredRows
+        The validation rows.
     patience : int
-        Rounds that the metric may make no progress on validation rows; 0 for any number.
-    curves : dict
-        By name of the rows and of what was measured, the values after each round.
-    not_measured : dict
-        By name of the rows, how many rounds there were before the first that was measured.
-    losses : list of float
-        The metric of the validation rows after each round that was measured, as a loss.
+        Rounds that the metric may make no progress; 0 for any number.
+    not_measured : int
+        How many rounds there were before the first that was measured.
+    values : list of float
+        The metric after each round that was measured.
     """
 
-    metric: Metric | None
+    metric: Metric
     answers: Answers
-    link: Link
-    posterior_floor: float
-    positive_classes: list[int]
-    rows: Mapping[str, MeasuredRows]
+    rows: MeasuredRows
     patience: int = 0
-    curves: dict[str, dict[str, Any]] = field(default_factory=dict)
-    not_measured: dict[str, int] = field(default_factory=dict)
-    losses: list[float] = field(default_factory=list)
+    not_measured: int = 0
+    values: list[float] = field(default_factory=list)
     #: The name and the direction that the metric told first, which it must keep.
     _told_first: tuple[str, bool] | None = field(default=None, init=False)
 
     @property
+    def _losses(self) -> Array:
+        """The metric after each round that was measured, as a loss."""
+        higher_is_better = self._told_first is not None and self._told_first[1]
+        return -np.array(self.values) if higher_is_better else np.array(self.values)
+
+    @property
     def has_stalled(self) -> bool:
-        """Whether the metric of the validation rows makes no progress any more."""
-        return is_stale(np.array(self.losses), self.patience)
+        """Whether the metric makes no progress any more."""
+        return is_stale(self._losses, self.patience)
 
     @property
     def best_round(self) -> int | None:
-        """How many rounds there were when the metric of the validation rows was at its best; None without any."""
-        if not np.isfinite(self.losses).any():
+        """How many rounds there were when the metric was at its best; None without any."""
+        if not np.isfinite(self.values).any():
             return None
-        return self.not_measured.get("validation", 0) + int(np.nanargmin(self.losses)) + 1
+        return self.not_measured + int(np.nanargmin(self._losses)) + 1
 
     def measure(self, columns: list[Array]) -> bool:
         """Measure what the scores of all rows say, a column per booster; return whether progress has ended."""
-        for name, rows in self.rows.items():
-            self.measure_rows(name, [column[rows.positions] for column in columns])
+        self.measure_rows([column[self.rows.positions] for column in columns])
         return self.has_stalled
 
-    def measure_rows(self, name: str, columns: list[Array]) -> None:
-        """Measure what the scores of the rows of one name say, a column per booster."""
-        rows = self.rows[name]
-        if name == "training":
-            self._measure_losses(name, rows, columns)
-        if self.metric is None:
-            return
+    def measure_rows(self, columns: list[Array]) -> None:
+        """Measure what the scores of the validation rows say, a column per booster."""
         scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
-        y = self.answers.classes[rows.labels]
-        metric_name, value, higher_is_better = self.metric.measure(self.answers, scores, y, rows.weight)
-        told = metric_name, higher_is_better
+        y = self.answers.classes[self.rows.labels]
+        name, value, higher_is_better = self.metric.measure(self.answers, scores, y, self.rows.weight)
+        told = name, higher_is_better
         if self._told_first is None:
             self._told_first = told
         if told != self._told_first:
@@ -314,45 +296,12 @@ class Measurer:
                 f"eval_metric={self.metric.name} must return the same name and the same is_higher_better after every "
                 f"round, got {told!r} after {self._told_first!r}"
             )
-        curve = f"eval_{metric_name}" if metric_name in BUILT_IN else metric_name
-        self.curves.setdefault(name, {}).setdefault(curve, []).append(value)
-        if name == "validation":
-            self.losses.append(-value if higher_is_better else value)
+        self.values.append(value)
 
-    def _measure_losses(self, name: str, rows: MeasuredRows, columns: list[Array]) -> None:
-        """Add log-loss and error of each booster, as they are found for validation rows."""
-        curves = self.curves.setdefault(name, {})
-        share = rows.weight / rows.weight.max()
-        for index, (label, scores) in enumerate(zip(self.positive_classes, columns, strict=True)):
-            sign = np.where(rows.labels == label, 1.0, -1.0)
-            margin = sign * scores
-            floor = self.posterior_floor
-            posterior = np.clip(self.link.inverse(margin), floor, 1.0 - floor)
-            is_wrong = (margin < 0) | ((margin == 0) & (sign > 0))  # A score of 0 is a guess at the negative class.
-            for what, terms in (("log_loss", -np.log(posterior)), ("error", is_wrong.astype(np.float64))):
-                by_class = curves.setdefault(what, [[] for _ in columns])
-                by_class[index].append(_add_up(share * terms) / _add_up(share))
-
-    def list_curves(self) -> dict[str, dict[str, Any]]:
-        """Return all curves as arrays, NaN where nothing was measured; log-loss and error of classes are a list."""
-        listed: dict[str, dict[str, Any]] = {}
-        for name, curves in self.curves.items():
-            listed[name] = {}
-            before = [np.nan] * self.not_measured.get(name, 0)
-            for what, values in curves.items():
-                if _is_by_class(name, what):
-                    by_class = [np.array(before + one) for one in values]
-                    listed[name][what] = by_class[0] if len(by_class) == 1 else by_class
-                else:
-                    listed[name][what] = np.array(before + values)
-        return listed
-
-
-def _is_by_class(name: str, what: str) -> bool:
-    """Tell whether each booster has a curve of its own."""
-    return name == "training" and what in BUILT_IN
-
-
-def _add_up(terms: Array) -> float:
-    """Return a sum in whole numbers, which has no order."""
-    return float(np.rint(terms / LOSS_UNIT).astype(np.int64).sum()) * LOSS_UNIT
+    def list_curves(self) -> dict[str, Array]:
+        """Return the metric after each round, by its name; NaN where it was not measured."""
+        if self._told_first is None:
+            return {}
+        name, _ = self._told_first
+        curve = f"eval_{name}" if name in BUILT_IN else name
+        return {curve: np.array([np.nan] * self.not_measured + self.values)}

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from untwist.boosting.engines.engine import Engine
 
-__all__ = ["check_memory_of_boosters", "find_free_memory"]
-
 #: Fewer bytes than this are not worth a look at what there is.
 ALWAYS_THERE = 1 << 28
 BYTES_PER_SCORE = 8

@@ -15,9 +15,7 @@ from untwist.boosting.ensemble import Ensemble, is_stale
 from untwist.data.workers import Workers, solo
 from untwist.progress import find_display, print_status
 
-__all__ = ["BoosterRun", "Callback", "Ending", "Progress", "RoundReport", "Run", "advance", "say"]
-
-#: Rounds are made in blocks that take about so many seconds, as Ctrl-C is looked for between them.
+#: Rounds are made in blocks that take about this many seconds, as Ctrl-C is looked for between them.
 SECONDS_PER_BLOCK = 0.05
 
 
@@ -40,7 +38,7 @@ class Run(Protocol):
     def boost(self, n_rounds: int, patience: int) -> bool:
         """Make up to `n_rounds` more rounds; return False when there is nothing left to do.
 
-        With `patience` above 0 the run ends when the validation loss was at its lowest so many rounds ago.
+        With `patience` above 0 the run ends when the validation loss was at its lowest that many rounds ago.
         """
 
     def last_round(self) -> RoundReport:
@@ -160,7 +158,7 @@ def advance(
     callbacks : functions
         Each is told the `Progress` after a block. A true answer to any of the workers ends all runs.
     verbose : int
-        A line goes to standard error every so many rounds; 0 for none.
+        A line goes to standard error after each such number of rounds; 0 for none.
     workers : Workers
         Who else makes the same rounds.
     snapshot : function or None
@@ -214,7 +212,7 @@ def advance(
 
 
 def _boost_runs(runs: list[Run], n_rounds: int, patience: int, team: Team | None) -> list[Run]:
-    """Make so many rounds of every run, and return those that go on."""
+    """Make `n_rounds` rounds of every run, and return those that go on."""
     # A run that goes on from an earlier fit counts the rounds of that fit, too, and so looks out for its end itself.
     shareable = [run for run in runs if isinstance(run, BoosterRun) and not (patience and len(run.earlier_losses))]
     if team is None or len(shareable) < len(runs) or len(runs) == 1:

@@ -15,8 +15,6 @@ from untwist.sums import is_broadcast
 from untwist.theory.links import Link, LogitLink
 from untwist.theory.losses import AlphaLoss
 
-__all__ = ["find_prior_score", "weigh_classes_exactly"]
-
 #: A sum of weights that are whole numbers stays below 2 to the power of this, so that it is exact.
 BITS_OF_SUM = 62
 

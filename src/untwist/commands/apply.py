@@ -10,22 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from untwist.audit import Decisions, read_decisions
-from untwist.commands.decided import describe_row_beyond, find_label
-from untwist.commands.kinds import COMPRESS
+from untwist.commands.decided import describe_row_beyond, find_label, fingerprint_file
+from untwist.commands.kinds import COMPRESS, name_undo
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import encode_json, print_result
-from untwist.commands.undoing import keep_undo, take_back
-from untwist.data.decisions import SKIP, match_labels, mean_the_same
-from untwist.files.decisions import read_undo
+from untwist.data.decisions import RELABEL, SKIP, match_labels, mean_the_same
+from untwist.files.decisions import read_undo, write_undo
 from untwist.files.whole_files import write_whole
-
-__all__ = ["main"]
 
 
 def main(options: argparse.Namespace) -> int:
-    """Write a copy of a table in which the labels decided on are changed, and nothing else.
+    """Write a copy of a table in which the labels decided on are changed, or taken back, and nothing else.
 
     Parameters
     ----------
@@ -37,26 +35,25 @@ def main(options: argparse.Namespace) -> int:
     int
         The exit status.
     """
-    return _undo(options) if options.undo else _apply(options)
-
-
-def _apply(options: argparse.Namespace) -> int:
-    """Change the labels that were decided on, and keep what takes them back."""
-    decisions = read_decisions(options.decisions)
+    decisions = (read_undo if options.undo else read_decisions)(options.decisions)
     if not len(decisions):
         raise ValueError(f"{options.decisions} has no decisions")
     sheet = read(options.table, options.separator, options.encoding, options.sheet)
     try:
         label = find_label(sheet.frame, decisions.fingerprint)
     except ValueError as error:
-        raise ValueError(f"{options.table} is not the file that {options.decisions} is about: {error}") from error
+        is_about = "takes back, or has changed since it was written" if options.undo else "is about"
+        raise ValueError(f"{options.table} is not the file that {options.decisions} {is_about}: {error}") from error
     changed, values = _choose_cells(sheet, label, decisions)
+    rows = decisions.rows[changed]
+    if options.undo:
+        values = decisions.labels.tolist()
     try:
-        content = sheet.replace_labels(label, decisions.rows[changed], values)
+        content, before = sheet.replace_labels(label, rows, values, as_written=options.undo)
     except ValueError as error:
         raise ValueError(f"{options.table}: {error}") from error
-    _write(content, options.output)
-    undo = keep_undo(sheet, label, decisions.rows[changed], options.output)
+    write_whole(options.output, COMPRESS.get(options.output.suffix.lower(), bytes)(content))
+    undo = None if options.undo else keep_undo(sheet, label, rows, before, options.output)
     counts = {
         "changed": len(values),
         "kept": int(np.count_nonzero(~changed & (decisions.decision != SKIP))),
@@ -73,26 +70,44 @@ def _apply(options: argparse.Namespace) -> int:
     return 0
 
 
-def _undo(options: argparse.Namespace) -> int:
-    """Take back what was changed in a file that this command, or an audit, wrote."""
-    undo = read_undo(options.decisions)
-    sheet = read(options.table, options.separator, options.encoding, options.sheet)
-    label, content = take_back(sheet, undo, options.decisions)
-    _write(content, options.output)
-    number = len(undo.rows)
-    if options.json:
-        found = {"table": options.table, "output": options.output, "label_column": label, "taken_back": number}
-        print(encode_json(found))
-    else:
-        labels = "1 label has" if number == 1 else f"{number:,} labels have"
-        print_result(
-            f"in column {label!r} of {options.output} {labels} the text from before, and all else is as it was"
-        )
-    return 0
+def keep_undo(sheet: Sheet, label: str, rows: NDArray[np.intp], before: list[str], copy: Path) -> Path | None:
+    """Write what takes the labels of a copy back, beside it, for ``untwist apply --undo``.
 
+    Parameters
+    ----------
+    sheet : Sheet
+        The file that the copy was made of.
+    label : str
+        The column of the labels.
+    rows : array of int
+        The rows whose labels were changed, from 0.
+    before : list of str
+        The labels that they had, as they were written.
+    copy : Path
+        The copy, which is there already.
 
-def _write(content: bytes, path: Path) -> None:
-    write_whole(path, COMPRESS.get(path.suffix.lower(), bytes)(content))
+    Returns
+    -------
+    Path or None
+        The file that was written; None where no label was changed.
+    """
+    if not len(rows):
+        return None
+    separator = "," if sheet.rows is not None else sheet.separator  # The copy of a spreadsheet is CSV.
+    written = read(copy, separator, None if sheet.separator is None else sheet.encoding)
+    nothing = [""] * len(rows)
+    changes = Decisions(
+        rows=rows,
+        given=np.array([str(one) for one in written.frame[label].iloc[rows]], dtype=object),
+        decision=np.full(len(rows), RELABEL),
+        labels=np.array(before, dtype=object),
+        notes=np.array(nothing),
+        fingerprint=fingerprint_file(written.frame, label),
+        lines=np.array([str(one) for one in written.lines[rows].tolist()]),
+    )
+    path = name_undo(copy)
+    write_undo(path, changes)
+    return path
 
 
 def _choose_cells(sheet: Sheet, label: str, decisions: Decisions) -> tuple[Any, list[Any]]:

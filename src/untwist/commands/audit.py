@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,39 +14,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.audit import DataIssue, LabelAudit, Slice, audit_labels
-from untwist.audit.correcting import UNDECIDED, find_likely_wrong, find_order, find_settled
+from untwist.audit.correcting import UNDECIDED, find_likely_wrong, find_settled
 from untwist.audit.explaining import explain_rows
 from untwist.audit.hidden_sources import allow_for
 from untwist.audit.posteriors import read_posteriors
+from untwist.class_order import find_natural_order
+from untwist.commands.apply import keep_undo
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file, read_reviewed
 from untwist.commands.kinds import COMPRESS
 from untwist.commands.sheets import Sheet, read, write
 from untwist.commands.steps import (
-    describe_twins,
+    describe_near_duplicates,
     encode_json,
     fit,
-    name_twins,
+    name_near_duplicates,
     print_result,
+    read_order,
     read_table,
+    take_fields,
 )
-from untwist.commands.undoing import keep_undo
 from untwist.data.decisions import match_labels
-from untwist.data.twins import HOW_MANY_UNKNOWN
 from untwist.files.whole_files import write_whole
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.report import compare, report
-
-__all__ = ["JudgedFile", "judge", "main"]
 
 #: Suspects that are printed with their reasons on standard output.
 SHOWN = 5
 #: Suspects whose reasons are in the list.
 EXPLAINED = 500
-#: Pairs of a class and a label in the JSON, at most.
-MOST_CONFUSIONS = 100
-#: Pairs of sources in the JSON, at most.
-MOST_DISAGREEMENTS = 100
+#: Pairs in the JSON, at most: of a class and a label, and of sources.
+MOST_PAIRS = 100
 
 
 def main(options: argparse.Namespace) -> int:
@@ -97,8 +94,11 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     audit = _audit_by_file(sheet, table, options) if options.probabilities else _audit_by_fit(sheet, table, options)
     context = replace(
         audit.context,
-        twins=name_twins(audit.context.twins, sheet, table, options.label),
-        order=find_order(sheet.frame[options.label], audit.classes),  # A file may say the order of categories.
+        twins=name_near_duplicates(audit.context.twins, sheet, table, options.label),
+        # A file may say the order of categories.
+        order=find_natural_order(sheet.frame[options.label], audit.classes)
+        if options.order is None
+        else audit.context.order,
     )
     audit = replace(audit, context=context)
     if options.seek_sources:
@@ -116,11 +116,11 @@ def _audit_by_fit(sheet: Sheet, table: PreparedTable, options: argparse.Namespac
     reviewed = None
     if options.reviewed:
         reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table, sheet.name_row)
-    done = fit(table, options, reviewed=reviewed)
-    if done.was_stopped:
+    model, was_stopped = fit(table, options, reviewed=reviewed)
+    if was_stopped:
         raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
     with use_display(ProgressLine()):
-        return audit_labels(table.X, table.y, done.model, source=table.source, item=table.item)
+        return audit_labels(table.X, table.y, model, source=table.source, item=table.item, chance=options.chance)
 
 
 def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> LabelAudit:
@@ -144,6 +144,8 @@ def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespa
             source=table.source,
             item=table.item,
             groups=table.groups,
+            order=read_order(options.order, table.y),
+            chance=options.chance,
             n_jobs=options.threads,
             random_state=options.seed,
         )
@@ -219,14 +221,15 @@ class JudgedFile:
         changed = np.flatnonzero(corrected != self.table.y)
         spellings = self.sheet.frame[label].dropna().value_counts().index.tolist()  # A spreadsheet has 1.0 for 1.
         labels = match_labels(corrected[changed].tolist(), spellings)
-        content = self.sheet.replace_labels(label, self.table.rows[changed], labels)
+        content, before = self.sheet.replace_labels(label, self.table.rows[changed], labels)
         compress = COMPRESS.get(path.suffix.lower(), bytes)
         write_whole(path, compress(content))
-        undo = keep_undo(self.sheet, label, self.table.rows[changed], path)
+        undo = keep_undo(self.sheet, label, self.table.rows[changed], before, path)
         takes_back = "" if undo is None else f"; {undo} takes them back: untwist apply --undo"
-        kept = len(likely) - len(settled)
-        left = f"; {kept} are left, as {UNDECIDED}: --force replaces them, too" if kept else ""
-        print_status(f"{len(changed)} labels replaced in {path}{takes_back}{left}")
+        print_status(f"{len(changed)} labels replaced in {path}{takes_back}")
+        if len(settled) < len(likely):
+            left = f"{len(likely) - len(settled)} more look wrong, but {UNDECIDED}"
+            print_status(f"{left}; --force replaces them too, though nobody has looked at them")
 
     def write_report(self, path: Path, label: str, *, with_peers: bool, with_all: bool) -> None:
         """Write the report; `with_all` lists all suspects, and not only those that are likelier wrong than right."""
@@ -248,52 +251,40 @@ class JudgedFile:
     def print_json(self, listed: Any) -> None:
         """Print everything for machines."""
         audit = self.audit
-        expected, at_most = audit.bound_wrong(self.suspects)
         found = {
             "rows": len(self.table.y),
             "classes": audit.classes,
+            "verdict": audit.verdict.to_dict(),
             "judge": audit.judge.name,
             "looks_in_sample": audit.judge.looks_in_sample,
             "in_sample_reason": audit.judge.in_sample_reason or None,
-            "near_twins": describe_twins(audit.context.twins),
+            "near_duplicates": describe_near_duplicates(audit.context.twins),
             "groups": None if audit.context.groups is None else len({*audit.context.groups.tolist()} - {None}),
             "rows_per_case": audit.context.rows_per_case,
             **self._list_shares(),
             **self._list_sources(),
             "hidden_source": self._describe_hidden_source(),
             "slices": [
-                {"column": one.column, "where": one.where, "rows": one.rows}
-                | _name_limits((one.share_wrong, one.low, one.high))
-                | {"p_value": one.p_value}
+                take_fields(one, "column", "where", "rows", "low", "high", "p_value") | {"share": one.share_wrong}
                 for one in self.slices
             ],
             "issues": self._list_issues(),
             "notes": self.table.notes,
-            "expected_wrong_among_suspects": round(expected, 1) if audit.verdict.knows_share else None,
-            "wrong_among_suspects_at_most": round(at_most, 1),
+            "wrong_among_suspects": audit.expected_yield(self.suspects).to_dict(),
             "suspects": listed.to_dict(orient="records"),
         }
         print(encode_json(found))
 
     def _list_shares(self) -> dict[str, Any]:
-        """How noisy the labels are, and which class bears which; nothing where that cannot be told."""
-        audit, verdict = self.audit, self.audit.verdict
-        is_told = verdict.tells_how_many
-        rate_by_label = audit.rate_by_label if is_told else {}
-        class_shares = zip(audit.classes.tolist(), verdict.share_by_class, strict=True) if is_told else []
-        wrong = _name_limits(verdict.share) | {"not_excluded": verdict.highest_share}
+        """What a review found, and which class bears which label, where noise was found."""
+        audit, is_found = self.audit, self.audit.verdict.is_found
         return {
-            "noise_found": verdict.is_found,
-            "noise": verdict.noise,
-            "wrong": wrong if is_told else None,
-            "wrong_by_label": [{"label": label} | _name_limits(rate) for label, rate in rate_by_label.items()],
-            "wrong_by_class": [{"class": name} | _name_limits(rate) for name, rate in class_shares],
             "review": None if audit.review is None else audit.review.to_dict(),
-            "matrix": audit.matrix if is_told else None,
+            "matrix": audit.matrix if is_found else None,
             "confusions": [
                 {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
                 | _name_limits((one.share, one.low, one.high))
-                for one in audit.confusions()[:MOST_CONFUSIONS]
+                for one in (audit.confusions()[:MOST_PAIRS] if is_found else [])
             ],
         }
 
@@ -301,11 +292,8 @@ class JudgedFile:
         """What else is wrong with the data, with the rows as the file names them."""
         names = self.line_names
         return [
-            {
-                "kind": one.kind,
-                "reason": one.reason,
-                "severity": one.severity,
-                "columns": list(one.columns),
+            take_fields(one, "kind", "reason", "severity", "columns")
+            | {
                 f"{self.sheet.row_word}s": names[one.rows],
                 "examples": [
                     {f"{self.sheet.row_word}s": names[list(each.rows)], "words": each.words} for each in one.examples
@@ -320,19 +308,15 @@ class JudgedFile:
         if audit.context.by_source is None:
             return {}
         untold: dict[str, Any] = {}
-        if not audit.verdict.tells_how_many:
+        if not audit.verdict.is_found:
             untold = dict.fromkeys(("share", "low", "high", "others", "expected_wrong")) | {"by_class": []}
         return {
             "sources": [
-                {
+                take_fields(one, "labels", "low", "high", "others", "stands_out")
+                | {
                     "source": one.name,
-                    "labels": one.labels,
                     "share": one.share_wrong,
-                    "low": one.low,
-                    "high": one.high,
-                    "others": one.others,
                     "expected_wrong": round(one.expected_wrong, 1),
-                    "stands_out": one.stands_out,
                     "by_class": [{"class": name} | _name_limits(limits) for name, *limits in one.class_shares],
                 }
                 | untold
@@ -340,14 +324,8 @@ class JudgedFile:
             ],
             "labels_per_item": audit.sources.labels_per_item,
             "disagreements": [
-                {
-                    "sources": [one.first, one.second],
-                    "items": one.items,
-                    "share": one.share,
-                    "expected": one.expected,
-                    "stands_out": one.stands_out,
-                }
-                for one in audit.sources.find_disagreements()[:MOST_DISAGREEMENTS]
+                take_fields(one, "items", "share", "expected", "stands_out") | {"sources": [one.first, one.second]}
+                for one in audit.sources.find_disagreements()[:MOST_PAIRS]
             ],
         }
 
@@ -375,8 +353,6 @@ class JudgedFile:
         """Print the noise and the first suspects for people; `hint` follows the number of the others."""
         n_suspects = len(self.suspects)
         print_result(self.audit.verdict.describe(for_command=True, lists_rows=n_suspects > 0))
-        for one in self.slices[:SHOWN]:
-            print_result(f"  labels look wrong more often (or are much harder to tell): {one}")
         names = self.line_names.tolist()
         for issue in self.issues:
             print_result(f"  {issue.describe(names, self.sheet.row_word)}")
@@ -393,18 +369,11 @@ class JudgedFile:
             print(f"\n... and {len(self.suspects) - SHOWN} more{hint}")
 
     def _print_expectation(self) -> None:
-        """Print how many of the suspects are wrong, unless that was said before."""
-        n_suspects = len(self.suspects)
-        rows = f"these {n_suspects} rows" if n_suspects > 1 else "this row"
-        low, high = self.audit.bound_wrong(self.suspects)
-        verdict = self.audit.verdict
-        if not verdict.tells_how_many:
-            print_result(f"Of the labels of {rows} some may be wrong; {HOW_MANY_UNKNOWN}.")
-        elif not verdict.is_found:
-            why = "no noise was found that is the same everywhere, and uneven noise looks like hard rows"
-            print_result(f"Of the labels of {rows} up to {math.ceil(high):,} may be wrong: {why}.")
-        elif f"{n_suspects} are suspects, about {low:,.0f} of" not in verdict.headline:
-            print_result(f"Of the labels of {rows} about {low:,.0f} are expected to be wrong.")
+        """Print how many of the rows that were asked for are wrong; of the suspects that was said before."""
+        verdict, n_rows = self.audit.verdict, len(self.suspects)
+        if n_rows != verdict.n_suspects:
+            rows = f"These {n_rows:,} rows: " if n_rows > 1 else "This row: "
+            print_result(f"{rows}{verdict.describe_yield(self.audit.expected_yield(self.suspects))}.")
 
 
 def _name_limits(rate: Sequence[float]) -> dict[str, float]:

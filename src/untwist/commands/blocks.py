@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from untwist.commands.cells import NO_HINTS, Hints
-from untwist.commands.columns import PreparedTable, decide_columns, draw_sample, find_leaks
+from untwist.commands.cells import Conversion
 from untwist.commands.kinds import find_kind
 from untwist.commands.names import find_unnamed, name_columns
 from untwist.commands.sheets import import_pandas, note_index
 from untwist.data.arrow_files import name_faults, open_parquet, read_parquet, to_exact_frame, to_frame
 from untwist.data.batches import Batches
 from untwist.data.memory import limit_memory
-
-__all__ = ["SheetInBlocks", "prepare_in_blocks", "reads_in_blocks"]
 
 #: A file whose numbers would take more bytes in memory is read in blocks.
 MOST_BYTES = 2e9
@@ -101,80 +99,29 @@ class SheetInBlocks:
             yield frame, beside
             first_row += len(frame)
 
+    def convert(self, conversions: Mapping[str, Conversion], present: NDArray[np.bool_]) -> Batches:
+        """Return columns that are converted, a block at a time, without the rows that are not present.
+
+        Parameters
+        ----------
+        conversions : mapping of str to callable
+            By the name of each column what makes a feature of it.
+        present : array of bool
+            Which rows are kept.
+
+        Returns
+        -------
+        Batches
+        """
+
+        def prepare(table: Any) -> Any:
+            frame = self.make_frame(table)
+            return import_pandas().DataFrame({name: convert(frame[name]) for name, convert in conversions.items()})
+
+        rows = None if present.all() else present
+        return Batches(self.batches, [self.in_file[name] for name in conversions], rows=rows, prepare=prepare)
+
     @staticmethod
     def name_row(row: int) -> str:
         """Say which row one is, as a person counts them."""
         return f"row {row + 1}"
-
-
-def prepare_in_blocks(
-    sheet: SheetInBlocks,
-    label: str,
-    *,
-    drop: Collection[str] = (),
-    keep: Collection[str] = (),
-    source: str | None = None,
-    item: str | None = None,
-    groups: str | None = None,
-    hints: Hints = NO_HINTS,
-) -> PreparedTable:
-    """Make the table of a file ready to fit, as `columns.prepare` does with one in memory.
-
-    Parameters
-    ----------
-    sheet : SheetInBlocks
-        The table.
-    label, drop, keep, source, item, groups, hints
-        As for `columns.prepare`.
-
-    Returns
-    -------
-    PreparedTable
-        Its features are `Batches`.
-    """
-    found = decide_columns(
-        sheet.names,
-        sheet.column,
-        label,
-        drop=drop,
-        keep=keep,
-        source=source,
-        item=item,
-        groups=groups,
-        hints=hints,
-        name_row=sheet.name_row,
-        unnamed=sheet.unnamed,
-    )
-
-    def prepare(table: Any) -> Any:
-        frame = sheet.make_frame(table)
-        return import_pandas().DataFrame({name: convert(frame[name]) for name, convert in found.features.items()})
-
-    rows = None if found.present.all() else found.present
-    X = Batches(sheet.batches, [sheet.in_file[name] for name in found.features], rows=rows, prepare=prepare)
-    sample = draw_sample(found.y)
-    notes = found.notes + find_leaks(_pick_rows(X, sample), found.y, sample)
-    present = np.flatnonzero(found.present)
-    return PreparedTable(
-        X, found.y, present, notes, found.source, found.item, found.readings, found.groups, found.kinds
-    )
-
-
-def _pick_rows(X: Batches, rows: Any) -> Any:
-    """These rows, in this order."""
-    first = 0
-    parts = []
-    for part in X.blocks():
-        inside = np.sort(rows[(rows >= first) & (rows < first + len(part))])
-        parts.append(part.iloc[inside - first].set_axis(inside))
-        first += len(part)
-    found = import_pandas().concat([part.astype(object) for part in parts]).loc[rows]
-    return found.astype({name: _choose_type(kind) for name, kind in X.head.dtypes.items()})
-
-
-def _choose_type(kind: Any) -> Any:
-    """Return the type for rows that were picked of a column of this type."""
-    if str(kind) == "category":
-        return "category"
-    # Dates keep their unit, as microseconds cannot hold those that are very far away.
-    return kind if kind.kind == "M" else float

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,31 +21,9 @@ from untwist.data.cells import (
     looks_ambiguous,
 )
 
-__all__ = [
-    "LOOKED_AT",
-    "NO_HINTS",
-    "PLAIN_DATES",
-    "PLAIN_NUMBERS",
-    "Conversion",
-    "Hints",
-    "attempt",
-    "convert_to_finite",
-    "count_infinite",
-    "describe_infinite",
-    "find_infinite",
-    "find_kind",
-    "find_lost",
-    "is_text",
-    "parse_plain_numbers",
-    "read_dates",
-    "read_numbers",
-    "settle_infinite",
-    "to_text",
-]
-
 #: Makes numbers or categories of a column.
 Conversion = Callable[[Any], Any]
-#: Of so many numbers one shows whether all may be thousands, such as 1.234.
+#: Among this many numbers at least one shows whether all may be thousands, such as 1.234.
 LOOKED_AT = 1000
 #: How texts are read that can be read in one way only.
 PLAIN_NUMBERS = Reading()
@@ -119,15 +97,15 @@ def is_text(column: Any) -> bool:
     return known and all(isinstance(one, str) for one in column.dropna().unique())
 
 
-def to_text(column: Any, known_words: Collection[Any] = ()) -> Any:
+def to_text(column: Any, is_missing: Callable[[str], bool] = is_missing) -> Any:
     """Return the cells as text without blanks around, None where missing; numbers without a fraction have no point.
 
     Parameters
     ----------
     column : pandas.Series
         The column as a file has it.
-    known_words : collection
-        Words that are none of a missing cell here.
+    is_missing : callable
+        Tells whether a text stands for a missing cell.
 
     Returns
     -------
@@ -138,7 +116,7 @@ def to_text(column: Any, known_words: Collection[Any] = ()) -> Any:
         if isinstance(one, (float, np.floating)) and float(one).is_integer():
             one = int(one)
         text = str(one).strip()
-        return None if is_missing(text) and text not in known_words else text
+        return None if is_missing(text) else text
 
     values, present = column.to_numpy(dtype=object), column.notna().to_numpy()
     known = {one: plain(one) for one in column.dropna().unique()}
@@ -242,9 +220,11 @@ def find_kind(column: Any) -> str:
     Returns
     -------
     str
-        "duration", "truth" (Booleans, as text too) or "number".
+        "duration", "date", "truth" (Booleans, as text too) or "number".
     """
     kinds = import_pandas().api.types
+    if kinds.is_datetime64_any_dtype(column):
+        return "date"
     if kinds.is_timedelta64_dtype(column):
         return "duration"
     if kinds.is_bool_dtype(column):

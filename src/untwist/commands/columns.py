@@ -6,8 +6,9 @@ decision is told in a note. `cells` reads them, `labels` and `features` decide, 
 
 from __future__ import annotations
 
+import argparse
 import difflib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.audit.issues.columns import measure_leak
+from untwist.commands.blocks import SheetInBlocks
 from untwist.commands.cells import (
     NO_HINTS,
     Conversion,
@@ -24,13 +26,12 @@ from untwist.commands.cells import (
     convert_to_finite,
     count_infinite,
     describe_infinite,
-    find_kind,
     settle_infinite,
 )
-from untwist.commands.features import decide_column
+from untwist.commands.features import ColumnDecision, decide_column
 from untwist.commands.labels import read_labels, read_names
 from untwist.commands.row_names import describe_place
-from untwist.commands.sheets import import_pandas
+from untwist.commands.sheets import Sheet, import_pandas
 from untwist.data.cells import (
     Reading,
     list_some,
@@ -38,22 +39,67 @@ from untwist.data.cells import (
 )
 from untwist.predicting import ModelPredictions
 
-__all__ = [
-    "PreparedTable",
-    "TableDecisions",
-    "check_names",
-    "check_roles",
-    "decide_columns",
-    "draw_sample",
-    "find_leaks",
-    "prepare",
-    "remember_readings",
-]
-
 #: What columns of numbers may hold that no other number takes the place of: lengths of time, and Booleans.
 TOLD_APART = ("duration", "truth")
 #: Columns that were left out, at most, which are named where none is left; thousands would hide the sentence.
 MOST_TOLD = 4
+#: Columns that tell the label by themselves are looked for in this many rows, at most.
+MOST_LEAK_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are for; all others may be features.
+
+    Parameters
+    ----------
+    label : str or None
+        The column to predict; None where a command does without.
+    source, item, groups : str or None
+        The columns that say who gave each label, what it is a label of, and which rows belong together.
+    drop, keep : collections of str
+        Columns to leave out, and columns to use though they look odd.
+    """
+
+    label: str | None
+    source: str | None = None
+    item: str | None = None
+    groups: str | None = None
+    drop: Collection[str] = ()
+    keep: Collection[str] = ()
+
+    @classmethod
+    def from_options(cls, options: argparse.Namespace) -> Roles:
+        """Return what the options of `options.add_role_options` say."""
+        return cls(options.label, options.source, options.item, options.groups, options.drop, options.keep)
+
+    def check(self, names: Sequence[str]) -> dict[str, str]:
+        """Raise a ValueError where columns cannot be what they are said to be.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns that there are.
+
+        Returns
+        -------
+        dict of str to str
+            What a column is, by its name, for those that are no features.
+        """
+        given = {"label": self.label, "source": self.source, "item": self.item, "groups": self.groups}
+        special = {name: word for word, name in given.items() if name is not None}
+        for name in (*special, *self.drop, *self.keep):
+            if name not in names:
+                near = difflib.get_close_matches(name, names, 1)
+                hint = f": did you mean {near[0]!r}?" if near else f": the columns are {list_some(names, 12)}"
+                raise ValueError(f"there is no column {name!r}{hint}")
+        if self.item is not None and self.source is None:
+            raise ValueError("an item needs a source too: the column that says who gave each of its labels")
+        if len(special) < sum(name is not None for name in given.values()):
+            raise ValueError("label, source, item and groups must be different columns")
+        if kept := [name for name in self.keep if name in special]:
+            raise ValueError(f"column {kept[0]!r} is the {special[kept[0]]} and no feature: it cannot be kept")
+        return special
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,220 +118,129 @@ class PreparedTable:
     notes: list[str] = field(default_factory=list)
     source: NDArray[Any] | None = None
     item: NDArray[Any] | None = None
-    readings: dict[str, Reading] = field(default_factory=dict)
     groups: NDArray[Any] | None = None
+    readings: dict[str, Reading] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
 
 
-def prepare(
-    frame: Any,
-    label: str,
-    *,
-    drop: Collection[str] = (),
-    keep: Collection[str] = (),
-    source: str | None = None,
-    item: str | None = None,
-    groups: str | None = None,
-    hints: Hints = NO_HINTS,
-    name_row: Callable[[int], str] = "row {}".format,
-    unnamed: Collection[str] = (),
-) -> PreparedTable:
+def prepare(sheet: Sheet | SheetInBlocks, roles: Roles, hints: Hints = NO_HINTS) -> PreparedTable:
     """Make the table of a file ready to fit; columns that are no features are left out, unless they are to be kept.
+
+    What is to be done with a column is decided by all of it, one column at a time in memory, and done to every row by
+    itself.
 
     Parameters
     ----------
-    frame : pandas.DataFrame
+    sheet : Sheet or SheetInBlocks
         The table as the file has it.
-    label : str
-        The column to predict.
-    drop, keep : collections of str
-        Columns to leave out, and columns to use though they look odd.
-    source, item, groups : str or None
-        The columns that say who gave each label, what it is a label of, and which rows belong together.
+    roles : Roles
+        What its columns are for.
     hints : Hints
         What is known about how to read it.
-    name_row : callable
-        Says what the file calls a row, which is counted from 0.
-    unnamed : collection of str
-        What columns are called that have no name in the file.
 
     Returns
     -------
     PreparedTable
+        Of a table in blocks the features are `Batches`.
     """
-    features: dict[str, Any] = {}
-    found = decide_columns(
-        list(frame.columns),
-        lambda name: frame[name],
-        label,
-        drop=drop,
-        keep=keep,
-        source=source,
-        item=item,
-        groups=groups,
-        hints=hints,
-        name_row=name_row,
-        unnamed=unnamed,
-        store=features.__setitem__,
-    )
-    X = import_pandas().DataFrame(features)
-    sample = draw_sample(found.y)
-    notes = found.notes + find_leaks(X.iloc[sample], found.y, sample)
-    rows = np.flatnonzero(found.present)
-    return PreparedTable(X, found.y, rows, notes, found.source, found.item, found.readings, found.groups, found.kinds)
-
-
-@dataclass(frozen=True, eq=False)
-class TableDecisions:
-    """Which rows have a label, their labels, how each feature becomes numbers or categories, and why, in words.
-
-    `source`, `item`, `groups`, `readings` and `kinds` are as in a `PreparedTable`.
-    """
-
-    present: NDArray[np.bool_]
-    y: NDArray[Any]
-    features: dict[str, Conversion]
-    notes: list[str]
-    source: NDArray[Any] | None = None
-    item: NDArray[Any] | None = None
-    readings: dict[str, Reading] = field(default_factory=dict)
-    groups: NDArray[Any] | None = None
-    kinds: dict[str, str] = field(default_factory=dict)
-
-
-def decide_columns(
-    names: Sequence[str],
-    column_of: Callable[[str], Any],
-    label: str,
-    *,
-    drop: Collection[str],
-    keep: Collection[str],
-    source: str | None = None,
-    item: str | None = None,
-    groups: str | None = None,
-    hints: Hints = NO_HINTS,
-    name_row: Callable[[int], str] = "row {}".format,
-    unnamed: Collection[str] = (),
-    store: Callable[[str, Any], None] = lambda _name, _column: None,
-) -> TableDecisions:
-    """Decide what is to be done with each column, seen one at a time; what is done treats every row by itself.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The columns.
-    column_of : callable
-        Takes a name and returns that column.
-    label, drop, keep, source, item, groups, hints, name_row, unnamed
-        As for `prepare`.
-    store : callable
-        Takes the name of each feature and the feature made ready.
-
-    Returns
-    -------
-    TableDecisions
-    """
-    special = check_roles(names, {"label": label, "source": source, "item": item, "groups": groups}, drop, keep)
-    present, y, merged = read_labels(column_of(label), hints, name_row)
+    roles.check(sheet.names)
+    assert roles.label is not None  # A command that fits asks for one.
+    present, y, merged = read_labels(sheet.column(roles.label), hints, sheet.name_row)
     notes = [] if present.all() else [f"{(~present).sum()} rows have no label and are left out"]
-    notes += [f"{label}: {words}" for words in merged]
-    who, what, whole = (
-        None if name is None else attempt(read_names, column_of(name)[present]) for name in (source, item, groups)
-    )
-    if who is not None:
-        notes.append(f"{source}: who gave the label, one of {_count_names(who)}; no feature, left out")
-    if what is not None:
-        notes.append(f"{item}: what the label is of, one of {_count_names(what)}; no feature, left out")
-    if whole is not None:
-        notes.append(f"{groups}: which rows belong together, one of {_count_names(whole)}; no feature, left out")
-    features: dict[str, Conversion] = {}
+    notes += [f"{roles.label}: {words}" for words in merged]
+    told = {}
+    for word, meaning in (
+        ("source", "who gave the label"),
+        ("item", "what the label is of"),
+        ("groups", "which rows belong together"),
+    ):
+        name = getattr(roles, word)
+        if name is not None:
+            told[word] = attempt(read_names, sheet.column(name)[present])
+            notes.append(f"{name}: {meaning}, one of {_count_names(told[word])}; no feature, left out")
+    in_memory: dict[str, Any] = {}
+    conversions: dict[str, Conversion] = {}
     readings: dict[str, Reading] = {}
     kinds: dict[str, str] = {}
+    leaks = []
     differs = False
-    for name in names:
-        if name in special or name in drop:
-            continue
-        column = column_of(name)
-        place = describe_place(name, names, unnamed)
-        one = decide_column(column if present.all() else column[present], hints, is_kept=name in keep, **place)
+    find_leak = _LeakFinder(y)
+    for name, one in decide_features(sheet, roles, hints, present):
         if one.convert is None or one.left_out:
-            # A name with other characters is shown in a way that nobody can type.
-            hint = "" if one.convert is None else f" (--keep {repr(name) if name.isprintable() else 'COLUMN'} uses it)"
-            notes.append(f"{name}: {one.left_out or one.note}; left out{hint}")
+            notes.append(f"{name}: {one.explain_absence(name)}")
             continue
-        ready = one.ready
-        features[name] = one.convert
+        ready, conversions[name] = one.ready, one.convert
         if one.kind == "numbers" and (n_infinite := count_infinite(ready)):
-            ready = settle_infinite(ready, hints, name_row)
-            features[name] = partial(convert_to_finite, convert=one.convert)
+            ready = settle_infinite(ready, hints, sheet.name_row)
+            conversions[name] = partial(convert_to_finite, convert=one.convert)
             notes.append(f"{name}: {describe_infinite(n_infinite, hints)}")
-        store(name, ready)
+        if isinstance(sheet, Sheet):
+            in_memory[name] = ready
         differs = differs or ready.nunique(dropna=False) > 1
+        leaks += find_leak(name, ready)
         if one.reading not in (None, Reading()):
             readings[name] = one.reading
-        if one.kind == "numbers" and (kind := find_kind(column)) != "number":
-            kinds[name] = kind
+        if one.holds in TOLD_APART:
+            kinds[name] = one.holds
         if one.note:
             notes.append(f"{name}: {one.note}")
-    if not features:
+    if not conversions:
         more = f"; and {len(notes) - MOST_TOLD:,} more" if len(notes) > MOST_TOLD else ""
         why = f" ({'; '.join(notes[:MOST_TOLD])}{more})" if notes else ""
         raise ValueError(f"no column is left to learn from{why}")
     if not differs:
         notes.append("every column is the same in all rows: nothing but the shares of the classes can be learned")
-    return TableDecisions(present, y, features, notes, who, what, readings, whole, kinds)
+    X = import_pandas().DataFrame(in_memory) if isinstance(sheet, Sheet) else sheet.convert(conversions, present)
+    return PreparedTable(X, y, np.flatnonzero(present), notes + leaks, **told, readings=readings, kinds=kinds)
 
 
-def check_roles(
-    names: Sequence[str], given: dict[str, str | None], drop: Collection[str], keep: Collection[str]
-) -> dict[str, str]:
-    """Raise a ValueError where columns cannot be what they are said to be.
+def decide_features(
+    sheet: Sheet | SheetInBlocks, roles: Roles, hints: Hints, present: NDArray[np.bool_]
+) -> Iterator[tuple[str, ColumnDecision]]:
+    """Decide about every column that may be a feature.
 
     Parameters
     ----------
-    names : sequence of str
-        The columns that there are.
-    given : dict of str to str or None
-        The column of the label, the source, the item and the groups, where there is one.
-    drop, keep
+    sheet, roles, hints
         As for `prepare`.
+    present : array of bool
+        Which rows have a label.
 
-    Returns
-    -------
-    dict of str to str
-        What a column is, by its name, for those that are no features.
+    Yields
+    ------
+    (str, ColumnDecision)
+        The name of a column, and what becomes of it.
     """
-    special = {name: word for word, name in given.items() if name is not None}
-    check_names(names, [*special, *drop, *keep])
-    if given["item"] is not None and given["source"] is None:
-        raise ValueError("an item needs a source too: the column that says who gave each of its labels")
-    if len(special) < sum(name is not None for name in given.values()):
-        raise ValueError("label, source, item and groups must be different columns")
-    if kept := [name for name in keep if name in special]:
-        raise ValueError(f"column {kept[0]!r} is the {special[kept[0]]} and no feature: it cannot be kept")
-    return special
-
-
-def check_names(names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raise a ValueError that helps where a column is asked for that there is not.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The columns that there are.
-    wanted : sequence of str
-        Those that are asked for.
-    """
-    for name in wanted:
-        if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
-            hint = f": did you mean {near[0]!r}?" if near else f": the columns are {list_some(names, 12)}"
-            raise ValueError(f"there is no column {name!r}{hint}")
+    special = roles.check(sheet.names)
+    for name in sheet.names:
+        if name not in special and name not in roles.drop:
+            column = sheet.column(name)
+            place = describe_place(name, sheet.names, sheet.unnamed)
+            present_cells = column if present.all() else column[present]
+            yield name, decide_column(present_cells, hints, is_kept=name in roles.keep, **place)
 
 
 def _count_names(names: NDArray[Any]) -> str:
     unknown = sum(one is None for one in names)
     return f"{len(set(names) - {None}):,}" + (f" ({unknown:,} cells are empty)" if unknown else "")
+
+
+class _LeakFinder:
+    """Finds columns that tell the label all by themselves: they may not be known when a prediction is wanted."""
+
+    def __init__(self, y: NDArray[Any]) -> None:
+        self._rows = np.random.default_rng(0).permutation(len(y))[:MOST_LEAK_ROWS]
+        self._labels = np.unique(y, return_inverse=True)[1][self._rows]
+
+    def __call__(self, name: str, column: Any) -> list[str]:
+        """Return a note where a column is such, and else none."""
+        column = column.iloc[self._rows]
+        values = (column.cat.codes if str(column.dtype) == "category" else column).to_numpy()
+        values = to_days(values) if values.dtype.kind == "M" else values.astype(np.float64)
+        accuracy = measure_leak(values, self._labels)
+        if accuracy is None:
+            return []
+        return [f"{name}: tells the label in {accuracy:.1%} of the rows by itself; is it known in advance?"]
 
 
 def remember_readings(model: ModelPredictions, readings: dict[str, Reading], kinds: dict[str, str]) -> None:
@@ -313,51 +268,3 @@ def remember_readings(model: ModelPredictions, readings: dict[str, Reading], kin
         truths=(encoder.schema.truths or frozenset()) | truths,
     )
     model.model_ = replace(model.model_, encoder=replace(encoder, schema=schema))
-
-
-def draw_sample(y: NDArray[Any], most: int = 20_000) -> NDArray[np.intp]:
-    """Draw some rows at random, the same ones every time.
-
-    Parameters
-    ----------
-    y : array
-        The labels of all rows.
-    most : int
-        Rows to draw, at most.
-
-    Returns
-    -------
-    array of int
-        Their positions.
-    """
-    return np.random.default_rng(0).permutation(len(y))[:most]
-
-
-def find_leaks(X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> list[str]:
-    """Find columns that tell the label all by themselves: they may not be known yet when a prediction is wanted.
-
-    Parameters
-    ----------
-    X : pandas.DataFrame
-        A sample of the rows, made ready.
-    y : array
-        The labels of all rows.
-    rows : array of int
-        The positions of the sample among all rows.
-
-    Returns
-    -------
-    list of str
-        A note for each such column.
-    """
-    notes = []
-    labels = np.unique(y, return_inverse=True)[1][rows]
-    for name in X.columns:
-        column = X[name]
-        values = column.cat.codes if str(column.dtype) == "category" else column
-        values = values.to_numpy()
-        values = to_days(values) if values.dtype.kind == "M" else values.astype(np.float64)
-        accuracy = measure_leak(values, labels)
-        if accuracy is not None:
-            notes.append(f"{name}: tells the label in {accuracy:.1%} of the rows by itself; is it known in advance?")
-    return notes

@@ -15,8 +15,6 @@ from untwist.data.decisions import RELABEL, SKIP, Decisions, mean_the_same
 from untwist.data.fingerprints import digest_columns, fingerprint, fingerprint_columns, fingerprint_labels
 from untwist.files.decisions import read_decisions
 
-__all__ = ["describe_row_beyond", "find_label", "fingerprint_file", "read_reviewed"]
-
 #: What makes decisions from Python fit a file.
 AS_TEXT = "decisions from Python are about a CSV file's cells if it was read with dtype=str, keep_default_na=False"
 

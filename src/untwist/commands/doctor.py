@@ -22,8 +22,6 @@ from untwist.theory.links import CanonicalLink
 from untwist.theory.losses import AlphaLoss
 from untwist.twisters import ClassNoise
 
-__all__ = ["list_extras", "main", "run_self_test"]
-
 
 def list_extras() -> dict[str, dict[str, str]]:
     """List what each extra brings.

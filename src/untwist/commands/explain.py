@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
-from untwist.commands.new_rows import conform, ignore_strangers
+from untwist.commands.new_rows import NewRows, ignore_strangers
 from untwist.commands.parser import CommandParser
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import encode_json, gather_hints, print_result
@@ -23,8 +23,6 @@ from untwist.progress import print_status
 from untwist.text import name_column
 from untwist.theory.links import LogitLink
 from untwist.theory.several_classes import SoftmaxLink
-
-__all__ = ["main"]
 
 #: This many rows, drawn at random, speak for the whole table.
 MOST_ROWS = 2000
@@ -49,8 +47,9 @@ def main(options: argparse.Namespace) -> int:
     model.n_jobs = options.threads
     sheet = read(options.table, options.separator, options.encoding, options.sheet)
     with limit_memory(options.table):
-        X, notes = conform(sheet.frame, model, gather_hints(options), sheet.name_row)
-    for note in [*sheet.notes, *notes]:
+        new = NewRows(model, sheet, gather_hints(options))
+        X = new.conform(sheet.frame)
+    for note in [*sheet.notes, *new.describe()]:
         print_status(note)
     sample = np.sort(np.random.default_rng(0).permutation(len(X))[:MOST_ROWS])
     rows = sample if options.line is None else _find_rows(sheet, options.line)

@@ -10,6 +10,7 @@ from untwist.commands.cells import (
     Conversion,
     Hints,
     attempt,
+    find_kind,
     is_text,
     parse_plain_numbers,
     read_dates,
@@ -22,8 +23,6 @@ from untwist.data.cells import (
     Reading,
     decide,
 )
-
-__all__ = ["ColumnDecision", "decide_column"]
 
 #: A column of text with more different values than this is told of.
 MOST_DISTINCT_VALUES = 254
@@ -49,6 +48,8 @@ class ColumnDecision:
         Whether nothing in the column decided how to read it.
     left_out : str or None
         Why it is left out, if it is.
+    holds : str
+        Of a column of numbers what these are, as `cells.find_kind` says.
     """
 
     kind: str
@@ -58,6 +59,13 @@ class ColumnDecision:
     reading: Reading | None = None
     is_ambiguous: bool = False
     left_out: str | None = None
+    holds: str = ""
+
+    def explain_absence(self, name: str) -> str:
+        """Say why a column is left out, and by which option it is used."""
+        # A name with other characters is shown in a way that nobody can type.
+        hint = "" if self.convert is None else f" (--keep {repr(name) if name.isprintable() else 'COLUMN'} uses it)"
+        return f"{self.left_out or self.note}; left out{hint}"
 
 
 def decide_column(
@@ -83,6 +91,8 @@ def decide_column(
     ColumnDecision
     """
     found: ColumnDecision = attempt(partial(_decide_feature, hints=hints), column)
+    if found.kind == "numbers":
+        found = replace(found, holds=find_kind(column))
     if is_kept or found.convert is None:
         return found
     place = {"is_unnamed": is_unnamed, "is_index_by_name": is_index_by_name}

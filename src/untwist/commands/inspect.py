@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from untwist.arguments import Array
-from untwist.commands.cells import count_infinite, describe_infinite
-from untwist.commands.columns import check_roles
-from untwist.commands.features import decide_column
+from untwist.commands.cells import Hints, count_infinite, describe_infinite
+from untwist.commands.columns import Roles, decide_features
+from untwist.commands.features import ColumnDecision
 from untwist.commands.labels import read_labels
-from untwist.commands.row_names import describe_place
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import (
     describe_noise,
@@ -28,18 +27,15 @@ from untwist.commands.steps import (
 from untwist.data.cells import is_missing
 from untwist.data.memory import limit_memory
 from untwist.data.tables import Schema
+from untwist.export.scoring import MOST_COLUMNS
 from untwist.files import header, load
 from untwist.files.layout import MAGIC
 from untwist.files.writing import list_settings
 from untwist.predicting import ModelPredictions
 from untwist.progress import print_status
 
-__all__ = ["main"]
-
 #: The sources that are listed, at most, the noisiest first; --json has them all.
 MOST_SOURCES = 10
-#: Of a model with more columns than this, without names, only those that trees ask for are listed.
-MOST_COLUMNS = 10_000
 #: Values of a column of a table that are shown.
 N_EXAMPLES = 3
 #: Letters of a value that are shown, at most.
@@ -114,53 +110,41 @@ def _inspect_table(options: argparse.Namespace) -> int:
 
 def _report_columns(sheet: Sheet, options: argparse.Namespace) -> list[_ColumnReport]:
     """Find out what training would make of each column, by the same decisions."""
-    frame = sheet.frame
-    hints = gather_hints(options)
-    given = {"label": options.label, "source": options.source, "item": options.item, "groups": options.groups}
-    special = check_roles(sheet.names, given, options.drop, options.keep)
+    hints, roles = gather_hints(options), Roles.from_options(options)
+    special = roles.check(sheet.names)
+    present = np.ones(len(sheet.frame), dtype=np.bool_)
+    about_label = ""
+    if roles.label is not None:
+        present, y, merged = read_labels(sheet.column(roles.label), hints, sheet.name_row)
+        absent = [] if present.all() else [f"{np.count_nonzero(~present)} rows have no label and are left out"]
+        about_label = "; ".join([f"{np.unique(y).size} classes", *absent, *merged])
+    decisions = dict(decide_features(sheet, roles, hints, present))
     reports = []
-    present = np.ones(len(frame), dtype=np.bool_)
-    if options.label is not None:
-        present, y, merged = read_labels(frame[options.label], hints, sheet.name_row)
-    for name in frame.columns:
-        cells = frame[name].dropna()
-        cells = cells[[not is_missing(str(value).strip()) for value in cells]] if name not in special else cells
+    for name in sheet.names:
+        cells = sheet.column(name).dropna()
+        cells = cells if name in special else cells[[not is_missing(str(value).strip()) for value in cells]]
         different = _find_different(cells)
         examples = tuple(str(value).strip()[:MOST_LETTERS] for value in different.head(N_EXAMPLES))
-        seen: dict[str, Any] = {"name": name, "examples": examples, "distinct": len(different)}
-        seen["missing"] = 1.0 - len(cells) / len(frame)
-        if name == options.label:
-            n_classes = np.unique(y).size
-            words = [f"{np.count_nonzero(~present)} rows have no label and are left out"] if not present.all() else []
-            note = "; ".join([f"{n_classes} classes", *words, *merged])
-            reports.append(_ColumnReport(**seen, kind="label", note=note, is_used=True))
-        elif name in special:
-            reports.append(_ColumnReport(**seen, kind=special[name], note="", is_used=True))
-        elif name in options.drop:
-            reports.append(_ColumnReport(**seen, kind="left out", note="", is_used=False))
-        else:
-            place = describe_place(name, sheet.names, sheet.unnamed)
-            one = decide_column(frame[name][present], hints, is_kept=name in options.keep, **place)
-            is_used = one.convert is not None and not one.left_out
-            kind = one.kind
-            if one.reading is not None and one.reading.kind == "date" and "first" in one.note:
+        kind, note, is_used, is_ambiguous = special.get(name, "left out"), "", name in special, False
+        if name == roles.label:
+            note = about_label
+        elif one := decisions.get(name):
+            is_used, is_ambiguous = one.convert is not None and not one.left_out, one.is_ambiguous
+            note = _describe_use(one, hints) if is_used else one.explain_absence(name)
+            kind = one.kind if is_used else "left out"
+            if is_used and one.reading is not None and one.reading.kind == "date" and "first" in one.note:
                 kind += f", {one.reading.order} first"
-            words = [one.note] if one.note else []
-            if one.kind == "numbers" and (n_infinite := count_infinite(one.ready)):
-                words.append(describe_infinite(n_infinite, hints))
-            hint = f"{one.left_out or one.note}; left out" + (
-                "" if one.convert is None else f" (--keep {name!r} uses it)"
-            )
-            reports.append(
-                _ColumnReport(
-                    **seen,
-                    kind=kind if is_used else "left out",
-                    note="; ".join(words) if is_used else hint,
-                    is_used=is_used,
-                    is_ambiguous=one.is_ambiguous,
-                )
-            )
+        missing = 1.0 - len(cells) / len(sheet.frame)
+        reports.append(_ColumnReport(name, kind, examples, missing, len(different), note, is_used, is_ambiguous))
     return reports
+
+
+def _describe_use(one: ColumnDecision, hints: Hints) -> str:
+    """Say what is to be told of a column that is used."""
+    words = [one.note] if one.note else []
+    if one.kind == "numbers" and (n_infinite := count_infinite(one.ready)):
+        words.append(describe_infinite(n_infinite, hints))
+    return "; ".join(words)
 
 
 def _find_different(cells: Any) -> Any:
@@ -185,7 +169,7 @@ def _inspect_model(options: argparse.Namespace) -> int:
         "trees": sum(map(len, model.model_.ensembles)),
         "alpha": model.model_.alpha,
         "noise": describe_noise(model),
-        "near_twins": model.model_.has_twins,
+        "near_duplicates": model.model_.has_twins,
         "matrix": find_matrix(model),
         "sources": list_sources(model),
         "columns": columns,

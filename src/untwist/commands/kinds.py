@@ -8,21 +8,6 @@ import lzma
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "ARROW",
-    "COMPRESS",
-    "COMPRESSED",
-    "OPENERS",
-    "READABLE",
-    "WORKBOOKS",
-    "find_kind",
-    "name_undo",
-    "refuse_absent",
-    "refuse_foreign_options",
-    "refuse_no_table",
-    "refuse_unwritable",
-]
-
 #: How files are opened that are compressed, by the end of their name.
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 #: What compresses bytes, by the end of a file's name.
@@ -93,17 +78,6 @@ def refuse_no_table(
     kind = find_kind(path)
     if kind in OTHER_KINDS:
         raise ValueError(f"{path} is a {kind} file: {READABLE}")
-    refuse_foreign_options(path, separator, encoding, sheet)
-
-
-def refuse_foreign_options(path: Path, separator: str | None, encoding: str | None, sheet: str | None) -> None:
-    """Raise a ValueError for what is said of how to read a file, and means nothing for a file of its kind.
-
-    Parameters
-    ----------
-    path, separator, encoding, sheet
-        As for `sheets.read`.
-    """
     is_workbook = find_kind(path) in WORKBOOKS
     if sheet is not None and not is_workbook:
         raise ValueError(f"{path} is no spreadsheet, and has no sheet {sheet!r}")

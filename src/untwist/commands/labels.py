@@ -15,14 +15,13 @@ from untwist.commands.cells import (
     find_infinite,
     is_text,
     settle_infinite,
+    to_text,
 )
 from untwist.data.cells import (
     find_spellings,
     list_some,
 )
 from untwist.data.targets import doubt_classes
-
-__all__ = ["read_labels", "read_names"]
 
 #: A whole number that fits into 64 bits.
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
@@ -130,14 +129,4 @@ def read_names(column: Any) -> NDArray[Any]:
     -------
     array
     """
-
-    def plain(one: Any) -> str | None:
-        if isinstance(one, (float, np.floating)) and float(one).is_integer():
-            one = int(one)
-        return str(one).strip() or None
-
-    known = {one: plain(one) for one in column.dropna().unique()}
-    values, present = column.to_numpy(dtype=object), column.notna().to_numpy()
-    names = np.full(len(values), None, dtype=object)
-    names[present] = [known[one] for one in values[present]]
-    return names
+    return np.asarray(to_text(column, is_missing=lambda text: not text), dtype=object)

@@ -17,8 +17,6 @@ from untwist.commands.parser import CommandParser
 from untwist.commands.requests import REQUESTS
 from untwist.text import for_terminal
 
-__all__ = ["COMMANDS", "Program", "main", "run_program"]
-
 #: The module of each command, whose main(options) it is, and what the command does.
 COMMANDS = {
     "train": ("untwist.commands.train", "train a model on a table whose labels may be wrong"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["find_names_in_file", "find_unnamed", "name_columns"]
-
 
 def name_columns(names: Sequence[str]) -> list[str]:
     """Name columns without a name by their number, from 1.

@@ -9,19 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "add_audit_options",
-    "add_blocks_option",
-    "add_file_options",
-    "add_hint_options",
-    "add_infinite_option",
-    "add_reviewed_option",
-    "add_role_options",
-    "add_table_options",
-    "read_count",
-    "refuse_same_files",
-]
-
 #: The largest seed that all generators of random numbers take.
 MOST_SEED = 2**32 - 1
 
@@ -65,6 +52,11 @@ def add_role_options(parser: Any, *, is_label_needed: bool = True) -> None:
     parser.add_argument("--groups", metavar="COLUMN", help="which rows belong together: patient, customer; no feature")
     parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
     parser.add_argument("--keep", nargs="+", default=[], metavar="COLUMN", help="columns to use though they look odd")
+    parser.add_argument(
+        "--order",
+        metavar="A,B,C",
+        help="all labels, the lowest first, where they have an order: rows between neighbours are hard, not wrong",
+    )
     parser.add_argument(
         "--label-as-is", action="store_true", help="labels that differ by case or blanks alone are different ones"
     )
@@ -145,9 +137,12 @@ def add_audit_options(parser: argparse.ArgumentParser) -> None:
     """
     add_table_options(parser, labelled=True)
     parser.add_argument(
-        "--budget",
-        type=read_count,
-        help="this many suspects (default: as many as are worth a look, none without sign of noise)",
+        "--budget", type=read_count, help="this many suspects (default: as many as labels are expected to be wrong)"
+    )
+    parser.add_argument(
+        "--chance",
+        action="store_true",
+        help="labels are outcomes that chance has a part in: none is called wrong, some are surprising",
     )
     parser.add_argument(
         "--probabilities",

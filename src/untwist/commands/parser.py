@@ -7,8 +7,6 @@ from typing import NoReturn
 
 from untwist.text import for_terminal
 
-__all__ = ["CommandParser"]
-
 
 class CommandParser(argparse.ArgumentParser):
     """A parser whose errors a terminal shows and does not obey: names of files are foreign text."""

@@ -15,8 +15,6 @@ from untwist.files import load
 from untwist.predicting import ModelPredictions
 from untwist.progress import print_status
 
-__all__ = ["main"]
-
 
 def main(options: argparse.Namespace) -> int:
     """Write a prediction and the probability of every class for each row.
@@ -37,7 +35,7 @@ def main(options: argparse.Namespace) -> int:
         raise ValueError("--json needs the table in memory: leave it out, or add --no-blocks")
     sheet = open_table(options)
     with limit_memory(options.table):
-        new = NewRows(model, sheet.head, sheet.column, gather_hints(options), sheet.name_row)
+        new = NewRows(model, sheet, gather_hints(options))
     count = 0
     with ExitStack() as stack:
         write = None if options.json and not options.output else open_writer(options.output, stack)

@@ -33,8 +33,6 @@ from untwist.commands.options import (
 )
 from untwist.commands.parser import CommandParser
 
-__all__ = ["REQUESTS", "find_stem"]
-
 #: What takes the arguments of a command line, by default those of this process, and gives the options of a command.
 Request = Callable[[list[str] | None], argparse.Namespace]
 
@@ -84,9 +82,9 @@ def _read_audit(arguments: list[str] | None) -> argparse.Namespace:
         "--corrected",
         type=Path,
         metavar="FILE",
-        help="a copy of the table, labels that are likelier wrong than right replaced; of several classes refused "
-        "where one has under 50 rows, or where neighbours in an order of the labels look mixed up; FILE.undo takes it "
-        "back (untwist apply --undo)",
+        help="a copy of the table, labels that are likelier wrong than right replaced, where noise was found between "
+        "their classes; of several classes refused where one has under 50 rows; FILE.undo takes it back (untwist apply "
+        "--undo)",
     )
     parser.add_argument("--force", action="store_true", help="write --corrected where it is refused")
     options = parser.parse_args(arguments)
@@ -110,6 +108,8 @@ def _list_audited(parser: argparse.ArgumentParser, options: argparse.Namespace) 
         parser.error("--reviewed and --source exclude each other: untwist apply makes a table of the decisions")
     if options.reviewed and options.probabilities:
         parser.error("--reviewed and --probabilities exclude each other: reviewed rows teach a model of ours")
+    if options.chance and (options.source or options.reviewed or getattr(options, "corrected", None)):
+        parser.error("--chance goes without --source, --reviewed and --corrected: no outcome is wrong")
     if options.seek_sources and (options.source or options.groups or options.probabilities):
         parser.error(
             "--seek-sources is for rows that stand alone, judged by a model of ours: leave out --source, --groups and "

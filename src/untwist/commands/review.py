@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import shlex
 import threading
 import webbrowser
@@ -12,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from untwist.audit import LabelAudit
+from untwist.audit import LabelAudit, Statement
+from untwist.audit.statements import write_conditions, write_counts
 from untwist.commands.audit import JudgedFile, judge
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file
@@ -24,8 +24,6 @@ from untwist.data.decisions import SKIP
 from untwist.progress import print_status
 from untwist.report import report
 from untwist.review import Ledger, Lock, ReviewServer
-
-__all__ = ["main"]
 
 #: Rows to look at where nothing is suspect by itself.
 LEAST_REVIEWED = 50
@@ -55,12 +53,12 @@ def main(options: argparse.Namespace) -> int:
         ledger.close()
     finally:
         lock.release()
-    counts = _count(ledger, judged.audit, table)
+    counts, expected = _count(ledger, judged.audit, table)
     command = _name_next_command(options)
     if options.json:
-        print(encode_json(counts | {"decisions": options.decisions, "next": command}))
+        print(encode_json(counts | {"expected": expected.to_dict(), "decisions": options.decisions, "next": command}))
     else:
-        _print_summary(counts, options.decisions, command)
+        _print_summary(counts, expected, options.decisions, command)
     return 0
 
 
@@ -126,32 +124,29 @@ def _serve(server: ReviewServer, *, opens_browser: bool) -> None:
         print_status("")
 
 
-def _count(ledger: Ledger, audit: LabelAudit, table: PreparedTable) -> dict[str, Any]:
+def _count(ledger: Ledger, audit: LabelAudit, table: PreparedTable) -> tuple[dict[str, Any], Statement]:
     """Count what was decided, and how many wrong labels were to be expected among the rows that were not skipped."""
     decisions = ledger.decisions
     reviewed = np.searchsorted(table.rows, decisions.rows[decisions.reviewed])
-    low, high = audit.bound_wrong(reviewed)
-    return {
+    counts = {
         "decided": len(decisions),
         "wrong": int(np.count_nonzero(decisions.relabelled)),
         "right": int(np.count_nonzero(decisions.reviewed & ~decisions.relabelled)),
         "skipped": int(np.count_nonzero(decisions.decision == SKIP)),
-        "noise_found": audit.verdict.is_found,
-        "expected_wrong": round(low, 1) if audit.verdict.knows_share else None,
-        "wrong_at_most": round(high, 1),
+        "state": audit.verdict.state.value,
     }
+    return counts, audit.expected_yield(reviewed)
 
 
-def _print_summary(counts: dict[str, Any], path: Path, command: str) -> None:
+def _print_summary(counts: dict[str, Any], expected: Statement, path: Path, command: str) -> None:
     if not counts["decided"]:
         print_result("Nothing was decided.")
         return
-    expected = f"up to {math.ceil(counts['wrong_at_most']):,} could be expected"
-    if counts["expected_wrong"] is not None:
-        expected = f"about {counts['expected_wrong']:,.0f} were expected"
+    about = "about " if expected.low > 0 else ""
+    told = f"{about}{write_counts(expected)} were expected{write_conditions(expected.rests_on)}"
     n_reviewed = counts["wrong"] + counts["right"]
     skipped = f"; {counts['skipped']:,} skipped" if counts["skipped"] else ""
-    print_result(f"{counts['wrong']:,} of {n_reviewed:,} labels were wrong, {expected}{skipped}. {path} has it all.")
+    print_result(f"{counts['wrong']:,} of {n_reviewed:,} labels were wrong, {told}{skipped}. {path} has it all.")
     print_result(f"To change the labels: {command}")
 
 

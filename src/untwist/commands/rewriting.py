@@ -8,8 +8,6 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 
-__all__ = ["quote_cell", "read_cells", "replace_cells"]
-
 #: How a file begins whose encoding leaves open in which order bytes come; the longest first.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32-le",
@@ -31,7 +29,7 @@ def replace_cells(
     encoding: str,
     *,
     as_written: bool = False,
-) -> bytes:
+) -> tuple[bytes, list[str]]:
     """Write other text into a column of some rows of a CSV file.
 
     Parameters
@@ -53,12 +51,15 @@ def replace_cells(
 
     Returns
     -------
-    bytes
+    content : bytes
         The new file. A ValueError where a row has no such cell, or another text in it, or where the new text cannot be
         written in that encoding.
+    before : list of str
+        The cells as they were written, with their quotes.
     """
     encoding = _name_exactly(content, encoding)
     pieces = _split(content, encoding)
+    written = []
     for row, (before, after) in new.items():
         first, end = _find_record(row, lines, len(pieces))
         record = "".join(pieces[first:end])
@@ -71,39 +72,11 @@ def replace_cells(
         cell = after if as_written else quote_cell(after, separator, was_quoted=old.startswith('"'))
         changed = record[:start] + cell + record[stop:]
         pieces[first:end] = [changed, *[""] * (end - first - 1)]
+        written.append(old)
     try:
-        return "".join(pieces).encode(encoding)
+        return "".join(pieces).encode(encoding), written
     except UnicodeEncodeError as error:
         raise ValueError(f"{error.object[error.start : error.end]!r} cannot be written in {encoding}") from error
-
-
-def read_cells(
-    content: bytes, rows: Sequence[int], lines: Sequence[int], column: int, separator: str, encoding: str
-) -> list[str]:
-    """Read a column of some rows of a CSV file as it is written, with quotes.
-
-    Parameters
-    ----------
-    content : bytes
-        The file, not compressed.
-    rows : sequence of int
-        The rows, from 0.
-    lines, column, separator, encoding
-        As for `replace_cells`.
-
-    Returns
-    -------
-    list of str
-        What `replace_cells` writes back where it is told that this is how cells are written.
-    """
-    pieces = _split(content, _name_exactly(content, encoding))
-    found = []
-    for row in rows:
-        first, end = _find_record(row, lines, len(pieces))
-        record = "".join(pieces[first:end])
-        start, stop = _find_cell(record, column, separator)
-        found.append(record[start:stop])
-    return found
 
 
 def _split(content: bytes, encoding: str) -> list[str]:

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LEAST_ROWS", "describe_place", "find_objection"]
-
 #: A column of text names the rows if more than this share of its values are different.
 DISTINCT_SHARE = 0.95
 #: A column with fewer rows is not taken for one that names the rows.
 LEAST_ROWS = 50
-#: A column called like one that names the rows is one in a table of so many rows, if it counts them.
+#: A column called like one that names the rows is one in a table of at least this many rows, if it counts them.
 LEAST_COUNTED = 5
 #: Words at the end of names of columns that name the rows.
 ID_WORDS = "id|ids|uuid|guid|index|idx|rowid|row_number|nr|no|num|number|nummer|key|code|serial|lfd"

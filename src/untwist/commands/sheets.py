@@ -33,7 +33,7 @@ from untwist.commands.kinds import (
     refuse_unwritable,
 )
 from untwist.commands.names import find_unnamed, name_columns
-from untwist.commands.rewriting import quote_cell, read_cells, replace_cells
+from untwist.commands.rewriting import quote_cell, replace_cells
 from untwist.commands.workbooks import read_workbook
 from untwist.data.arrow_files import (
     UNNAMED_INDEX,
@@ -47,15 +47,6 @@ from untwist.data.arrow_files import (
 from untwist.data.memory import UnreadableFile, limit_memory
 from untwist.files.whole_files import open_whole
 from untwist.text import for_spreadsheet, for_terminal
-
-__all__ = [
-    "Sheet",
-    "import_pandas",
-    "note_index",
-    "open_writer",
-    "read",
-    "write",
-]
 
 #: A cell in quotes, with what comes before it.
 QUOTED = re.compile(r'(^|[,;\t|\r\n]) *"(?:[^"]|"")*(?:"|$)')
@@ -119,23 +110,12 @@ class Sheet:
         """The number by which a person finds each row: see `name_row`."""
         if not self.has_lines:
             return np.arange(1, len(self.frame) + 1) if self.rows is None else self.rows
-        with _open(self.path, self.encoding) as file, _allow_any_length():
-            starts = []
-            before = 0
-            read: list[str] = []
-
-            def watch() -> Iterator[str]:
-                for line in file:
-                    read.append(line)
-                    yield line
-
-            reader = csv.reader(watch(), delimiter=self.separator or ",", skipinitialspace=True)
-            for _ in reader:
-                # A line of blanks alone is no row.
-                if len(self.frame.columns) == 1 or "".join(read).strip(" \t\r\n"):
-                    starts.append(before + 1)
-                before = reader.line_num
-                read.clear()
+        # A line of blanks alone is no row, unless there is one column only.
+        starts = [
+            line
+            for line, _, text in _iterate_records(self.path, self.encoding, self.separator or ",")
+            if len(self.frame.columns) == 1 or text.strip(" \t\r\n")
+        ]
         first = 1 + self.lines_before
         return np.array(starts[first : len(self.frame) + first])
 
@@ -192,7 +172,7 @@ class Sheet:
 
     def replace_labels(
         self, label: str, rows: NDArray[np.intp], values: Iterable[Any], *, as_written: bool = False
-    ) -> bytes:
+    ) -> tuple[bytes, list[str]]:
         """Write the file again, with other labels in some rows and nothing else changed.
 
         Parameters
@@ -204,47 +184,27 @@ class Sheet:
         values : iterable
             The new label of each of them.
         as_written : bool, default False
-            Whether labels are texts of `read_labels_as_written`, and become cells of a CSV file as they are.
+            Whether labels are texts that this has returned, and become cells of a CSV file as they are.
 
         Returns
         -------
-        bytes
+        content : bytes
             What the new file holds, without compression; a spreadsheet becomes CSV.
+        before : list of str
+            The labels that these rows had as the file, or of a spreadsheet its copy, has them: of CSV with quotes.
         """
         new = dict(zip(rows.tolist(), values, strict=True))
         if self.rows is not None:
             labels = self.frame[label].astype(object)
+            before = [quote_cell(str(value), ",") for value in labels.iloc[list(new)]]
             labels.iloc[list(new)] = list(new.values())
             copy = self._call_as_file(self.frame.assign(**{label: labels}))
-            return bytes(copy.to_csv(index=False).encode())
+            return copy.to_csv(index=False).encode(), before
         if self.separator is None:
             return self._rewrite_arrow(label, new)
         return self._rewrite_csv(label, new, as_written)
 
-    def read_labels_as_written(self, label: str, rows: NDArray[np.intp]) -> list[str]:
-        """Read labels as the file, or of a spreadsheet its copy, has them: of CSV with quotes and all.
-
-        Parameters
-        ----------
-        label : str
-            The column of the labels.
-        rows : array of int
-            The rows, from 0.
-
-        Returns
-        -------
-        list of str
-        """
-        if self.rows is not None:
-            return [quote_cell(str(value), ",") for value in self.frame[label].iloc[rows]]
-        if self.separator is None:
-            values = _read_arrow(self.path)[self._find_name_in_file(label)].to_pylist()
-            return [str(values[row]) for row in rows.tolist()]
-        column = list(self.frame.columns).index(label)
-        with _open(self.path) as file, _allow_any_length():
-            return read_cells(file.read(), rows.tolist(), self.lines.tolist(), column, self.separator, self.encoding)
-
-    def _rewrite_csv(self, label: str, new: dict[int, Any], as_written: bool) -> bytes:
+    def _rewrite_csv(self, label: str, new: dict[int, Any], as_written: bool) -> tuple[bytes, list[str]]:
         with _open(self.path) as file:
             content = file.read()
         column = list(self.frame.columns).index(label)
@@ -258,19 +218,15 @@ class Sheet:
     def _check_lines(self, rows: Iterable[int]) -> None:
         """Raise a ValueError where rows that are to be changed are not on the lines that they are thought to be on."""
         row_on_line = {int(self.lines[row]): row for row in rows}
-        with _open(self.path, self.encoding) as file, _allow_any_length():
-            before = 0
-            reader = csv.reader(file, delimiter=self.separator or ",", skipinitialspace=True)
-            for cells in reader:
-                row = row_on_line.get(before + 1)
-                before = reader.line_num
-                if row is None:
-                    continue
-                there = [cell.strip() for cell in cells if cell.strip()]
-                if there != [text for one in self.frame.iloc[row].tolist() if (text := str(one).strip())]:
-                    raise ValueError(f"{self.name_row(row)} holds other cells than were read: it cannot be rewritten")
+        for line, cells, _ in _iterate_records(self.path, self.encoding, self.separator or ","):
+            if line not in row_on_line:
+                continue
+            row = row_on_line[line]
+            there = [cell.strip() for cell in cells if cell.strip()]
+            if there != [text for one in self.frame.iloc[row].tolist() if (text := str(one).strip())]:
+                raise ValueError(f"{self.name_row(row)} holds other cells than were read: it cannot be rewritten")
 
-    def _rewrite_arrow(self, label: str, new: dict[int, Any]) -> bytes:
+    def _rewrite_arrow(self, label: str, new: dict[int, Any]) -> tuple[bytes, list[str]]:
         import pyarrow
         from pyarrow import feather, parquet
 
@@ -279,6 +235,7 @@ class Sheet:
         position = table.column_names.index(self._find_name_in_file(label))
         field = table.schema.field(position)
         values = table.column(position).to_pylist()
+        before = [str(values[row]) for row in new]
         is_coded = pyarrow.types.is_dictionary(field.type)
         kind = field.type.value_type if is_coded else field.type
         try:
@@ -299,7 +256,7 @@ class Sheet:
         table = table.set_column(position, field, column)
         out = pyarrow.BufferOutputStream()
         (parquet.write_table if as_parquet else feather.write_feather)(table, out)
-        return bytes(out.getvalue())
+        return bytes(out.getvalue()), before
 
 
 def read(path: Path, separator: str | None = None, encoding: str | None = None, sheet: str | None = None) -> Sheet:
@@ -483,17 +440,29 @@ def _name_csv_faults(path: Path, separator: str, encoding: str) -> Iterator[None
 
 
 def _find_long_row(path: Path, separator: str, encoding: str, most: int) -> str:
-    """Say where the first row begins that has more cells than so many."""
+    """Say where the first row begins that has more cells than others."""
     if path.suffix.lower() in COMPRESSED - OPENERS.keys():
         return "a row"  # Lines of an archive are not counted.
+    records = _iterate_records(path, encoding, separator)
+    return next((f"line {line}" for line, cells, _ in records if len(cells) > most), "a row")
+
+
+def _iterate_records(path: Path, encoding: str, separator: str) -> Iterator[tuple[int, list[str], str]]:
+    """Yield the line on which each record of a CSV file begins, from 1, its cells and its text."""
     with _open(path, encoding) as file, _allow_any_length():
+        read: list[str] = []
+
+        def watch() -> Iterator[str]:
+            for line in file:
+                read.append(line)
+                yield line
+
+        reader = csv.reader(watch(), delimiter=separator, skipinitialspace=True)
         before = 0
-        reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
         for cells in reader:
-            if len(cells) > most:
-                return f"line {before + 1}"
+            yield before + 1, cells, "".join(read)
             before = reader.line_num
-    return "a row"
+            read.clear()
 
 
 def _is_arrow(path: Path) -> bool:

@@ -8,38 +8,24 @@ import math
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from untwist.classifier import UntwistClassifier
-from untwist.commands.blocks import SheetInBlocks, prepare_in_blocks, reads_in_blocks
+from untwist.commands.blocks import SheetInBlocks, reads_in_blocks
 from untwist.commands.cells import Hints
-from untwist.commands.columns import PreparedTable, prepare, remember_readings
-from untwist.commands.kinds import refuse_no_table
+from untwist.commands.columns import PreparedTable, Roles, prepare, remember_readings
 from untwist.commands.sheets import Sheet, read
+from untwist.data.cells import list_some
 from untwist.data.decisions import Decisions
 from untwist.data.memory import UnreadableFile, limit_memory
-from untwist.data.twins import Twins
+from untwist.data.near_duplicates import NearDuplicates
 from untwist.predicting import ModelPredictions
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.text import for_json, for_terminal
-
-__all__ = [
-    "CommandFit",
-    "describe_noise",
-    "describe_twins",
-    "encode_json",
-    "find_matrix",
-    "fit",
-    "gather_hints",
-    "list_sources",
-    "name_twins",
-    "open_table",
-    "print_result",
-    "read_table",
-]
 
 
 def print_result(words: str) -> None:
@@ -90,11 +76,9 @@ def open_table(options: argparse.Namespace) -> Sheet | SheetInBlocks:
     Sheet or SheetInBlocks
         Both give the same names, columns and rows, by the same checks and within the same limits.
     """
-    how = (options.separator, options.encoding, options.sheet)
-    if not reads_in_blocks(options):
-        return read(options.table, *how)
-    refuse_no_table(options.table, *how)
-    return SheetInBlocks(options.table)
+    if reads_in_blocks(options):
+        return SheetInBlocks(options.table)
+    return read(options.table, options.separator, options.encoding, options.sheet)
 
 
 def read_table(options: argparse.Namespace) -> tuple[Any, PreparedTable]:
@@ -115,43 +99,44 @@ def read_table(options: argparse.Namespace) -> tuple[Any, PreparedTable]:
     sheet = open_table(options)
     for note in sheet.notes:
         print_status(note)
-    roles: dict[str, Any] = {
-        "drop": options.drop,
-        "keep": options.keep,
-        "source": options.source,
-        "item": options.item,
-        "groups": options.groups,
-        "hints": gather_hints(options),
-    }
+    if isinstance(sheet, SheetInBlocks):
+        words = "is read in blocks of rows; first one column after the other, to see what they are"
+        print_status(f"{options.table} {words}")
     with limit_memory(options.table):
-        if isinstance(sheet, SheetInBlocks):
-            words = "is read in blocks of rows; first one column after the other, to see what they are"
-            print_status(f"{options.table} {words}")
-            table = prepare_in_blocks(sheet, options.label, **roles)
-        else:
-            table = prepare(sheet.frame, options.label, name_row=sheet.name_row, unnamed=sheet.unnamed, **roles)
-    _announce(table)
-    return sheet, table
-
-
-def _announce(table: PreparedTable) -> None:
-    """Print what was done to a table, and how large it is, on standard error."""
+        table = prepare(sheet, Roles.from_options(options), gather_hints(options))
     for note in table.notes:
         print_status(note)
     print_status(f"{len(table.y)} rows, {table.X.shape[1]} columns, {np.unique(table.y).size} classes")
+    return sheet, table
 
 
-@dataclass(frozen=True, eq=False)
-class CommandFit:
-    """The model of a command, and whether Ctrl-C ended its fit early."""
+def read_order(text: str | None, y: NDArray[Any]) -> list[Any] | None:
+    """Return the labels in the order that was typed; a ValueError names a label that is missing, or is none.
 
-    model: UntwistClassifier
-    was_stopped: bool = False
+    Parameters
+    ----------
+    text : str or None
+        Names of labels, the lowest first, with commas between them.
+    y : array
+        The labels.
+
+    Returns
+    -------
+    list or None
+        None where no order was typed.
+    """
+    if text is None:
+        return None
+    labels = {str(label): label for label in np.unique(y).tolist()}
+    names = [name.strip() for name in text.split(",")]
+    if sorted(names) != sorted(labels):
+        raise ValueError(f"--order must name every label once, the lowest first: {list_some(labels, 12)}, got {text!r}")
+    return [labels[name] for name in names]
 
 
 def fit(
     table: PreparedTable, options: argparse.Namespace, noise: Any = "auto", reviewed: Decisions | None = None
-) -> CommandFit:
+) -> tuple[UntwistClassifier, bool]:
     """Fit the default classifier, with a line of progress after two seconds.
 
     Parameters
@@ -167,10 +152,15 @@ def fit(
 
     Returns
     -------
-    CommandFit
+    model : UntwistClassifier
+        The fitted classifier.
+    was_stopped : bool
+        Whether Ctrl-C ended its fit early.
     """
-    settings = {"n_jobs": options.threads, "random_state": options.seed, "noise": noise}
+    order = read_order(options.order, table.y)
+    settings = {"n_jobs": options.threads, "random_state": options.seed, "noise": noise, "order": order}
     model = UntwistClassifier(**settings)
+    was_stopped = False
     try:
         with use_display(ProgressLine()), warnings.catch_warnings():
             # Somebody has asked for labels as they are.
@@ -181,23 +171,24 @@ def fit(
             warnings.filterwarnings("ignore", ".* nothing but the shares of the classes can be learned")
             told = {"source": table.source, "item": table.item, "groups": table.groups}
             model.fit(table.X, table.y, reviewed=reviewed, **told)
-        remember_readings(model, table.readings, table.kinds)
-        return CommandFit(model)
     except KeyboardInterrupt:
         if not hasattr(model, "model_"):
             raise
         print(file=sys.stderr)
         print_status("Stopped.")
-        remember_readings(model, table.readings, table.kinds)
-        return CommandFit(model, was_stopped=True)
+        was_stopped = True
+    remember_readings(model, table.readings, table.kinds)
+    return model, was_stopped
 
 
-def name_twins(twins: Twins | None, sheet: Any, table: PreparedTable, label: str) -> Twins | None:
+def name_near_duplicates(
+    found: NearDuplicates | None, sheet: Any, table: PreparedTable, label: str
+) -> NearDuplicates | None:
     """Look for the column that says which rows belong together, also among those that are left out.
 
     Parameters
     ----------
-    twins : Twins or None
+    found : NearDuplicates or None
         Rows that nearly repeat rows of other folds.
     sheet : Sheet or SheetInBlocks
         The table as the file has it.
@@ -208,11 +199,11 @@ def name_twins(twins: Twins | None, sheet: Any, table: PreparedTable, label: str
 
     Returns
     -------
-    Twins or None
+    NearDuplicates or None
     """
-    if twins is None:
+    if found is None:
         return None
-    compared = np.unique(np.concatenate([twins.pairs, twins.pairs_beyond]))
+    compared = np.unique(np.concatenate([found.pairs, found.pairs_beyond]))
 
     def read_compared() -> Iterator[tuple[str, Any]]:
         for name in sheet.names:
@@ -226,30 +217,25 @@ def name_twins(twins: Twins | None, sheet: Any, table: PreparedTable, label: str
             values[compared] = [str(one) for one in column.iloc[table.rows[compared]]]
             yield name, values
 
-    return replace(twins, column=twins.find_group_column(read_compared()))
+    return replace(found, column=found.find_group_column(read_compared()))
 
 
-def describe_twins(twins: Twins | None) -> dict[str, Any] | None:
+def describe_near_duplicates(found: NearDuplicates | None) -> dict[str, Any] | None:
     """Return what JSON says of rows that nearly repeat rows of other folds.
 
     Parameters
     ----------
-    twins : Twins or None
+    found : NearDuplicates or None
         These rows.
 
     Returns
     -------
     dict or None
     """
-    if twins is None:
+    if found is None:
         return None
-    return {
-        "share": twins.share,
-        "disagreement": twins.disagreement,
-        "disagreement_beyond": twins.disagreement_beyond,
-        "column": twins.column,
-        "advice": twins.describe(for_command=True),
-    }
+    fields = take_fields(found, "share", "disagreement", "disagreement_beyond", "column")
+    return fields | {"advice": found.describe(for_command=True)}
 
 
 def describe_noise(model: ModelPredictions) -> str:
@@ -329,6 +315,23 @@ def list_sources(model: ModelPredictions) -> list[dict[str, Any]] | None:
         | untold
         for i in np.lexsort((-ranked, ~noise.stands_out)).tolist()
     ]
+
+
+def take_fields(one: Any, *names: str) -> dict[str, Any]:
+    """Return some attributes of an object by their names, which JSON has too.
+
+    Parameters
+    ----------
+    one : object
+        Any object.
+    *names : str
+        The attributes.
+
+    Returns
+    -------
+    dict of str to object
+    """
+    return {name: getattr(one, name) for name in names}
 
 
 def encode_json(value: Any) -> str:

@@ -14,20 +14,18 @@ from untwist.commands.blocks import reads_in_blocks
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import read_reviewed
 from untwist.commands.steps import (
+    describe_near_duplicates,
     describe_noise,
-    describe_twins,
     encode_json,
     find_matrix,
     fit,
     list_sources,
-    name_twins,
+    name_near_duplicates,
     print_result,
     read_table,
 )
 from untwist.files import save
 from untwist.progress import print_status
-
-__all__ = ["main", "summarise"]
 
 
 def main(options: argparse.Namespace) -> int:
@@ -49,19 +47,19 @@ def main(options: argparse.Namespace) -> int:
     sheet, table = read_table(options)
     if options.reviewed:
         reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table, sheet.name_row)
-    done = fit(table, options, noise=None if options.believe_labels else "auto", reviewed=reviewed)
-    model = done.model
-    if done.was_stopped:
+    noise = None if options.believe_labels else "auto"
+    model, was_stopped = fit(table, options, noise=noise, reviewed=reviewed)
+    if was_stopped:
         print_status(f"The model has the rounds done so far: {options.output}")
     save(model, options.output)
     found = summarise(model, table) | {"model": str(options.output)}
     twins = None if model.model_.out_of_fold is None else model.model_.out_of_fold.context.twins
-    found["near_twins"] = describe_twins(name_twins(twins, sheet, table, options.label))
+    found["near_duplicates"] = describe_near_duplicates(name_near_duplicates(twins, sheet, table, options.label))
     if options.json:
         print(encode_json(found))
     else:
         print_result(_describe(found, model))
-    return 130 if done.was_stopped else 0
+    return 130 if was_stopped else 0
 
 
 def summarise(model: UntwistClassifier, table: PreparedTable) -> dict[str, Any]:
@@ -124,7 +122,7 @@ def _describe(found: dict[str, Any], model: UntwistClassifier) -> str:
         f"Settings, chosen by cross-validation: {settings}.",
         *([agrees] if math.isfinite(found["agrees_with_labels"]) else []),
         f"Noise: {found['noise']}.",
-        *([] if found["near_twins"] is None else [f"Beware: {found['near_twins']['advice']}."]),
+        *([] if found["near_duplicates"] is None else [f"Beware: {found['near_duplicates']['advice']}."]),
         *([] if model.model_.sources is None else [f"Sources: {model.model_.describe_sources()}."]),
         f"What it looks at: {', '.join(top)}." if top else "No column tells anything of the label.",
         f"Model: {found['model']}",

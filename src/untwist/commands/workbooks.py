@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.data.cells import list_some
+from untwist.data.memory import BYTES_PER_BYTE
 from untwist.optional import import_optional
 
-__all__ = ["read_workbook"]
-
-#: Bytes that a spreadsheet may unpack to in any case, for each of its own bytes, and at most.
+#: Bytes that a spreadsheet may unpack to in any case, beside `BYTES_PER_BYTE`, and at most.
 LEAST_UNPACKED = 64 << 20
-UNPACKED_PER_BYTE = 200
 MOST_UNPACKED = 1 << 30
 #: Cells that a spreadsheet may span, empty ones too, beside one for each byte that it unpacks to.
 MOST_CELLS = 20_000_000
@@ -107,7 +105,7 @@ def _to_column(values: list[Any]) -> Any:
 
 def _refuse_bombs(path: Path) -> None:
     """Raise a ValueError for a file that unpacks to far more than its size, or whose cells are far apart."""
-    limit = min(MOST_UNPACKED, LEAST_UNPACKED + UNPACKED_PER_BYTE * path.stat().st_size)
+    limit = min(MOST_UNPACKED, LEAST_UNPACKED + BYTES_PER_BYTE * path.stat().st_size)
     unpacked = 0
     cells = 0
     with zipfile.ZipFile(path) as archive:

@@ -18,28 +18,13 @@ import numpy as np
 from untwist.data.memory import UnreadableFile, find_most_text, refuse_memory
 from untwist.optional import import_optional
 
-__all__ = [
-    "UNNAMED_INDEX",
-    "check_table",
-    "describe_error",
-    "import_pyarrow",
-    "limit_texts",
-    "name_faults",
-    "open_parquet",
-    "read_blocks",
-    "read_feather",
-    "read_parquet",
-    "to_exact_frame",
-    "to_frame",
-]
-
 #: What pandas calls a column that was an index without a name.
 UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 #: What pyarrow says of text that is not UTF-8, with its position in what was checked.
 BAD_TEXT = re.compile(r"Invalid UTF8 sequence at string index (\d+)")
-#: Texts have any length: a block of rows that hold some ends at so many bytes.
+#: Texts have any length: a block of rows that hold some ends at this many bytes.
 MOST_BLOCK_BYTES = 1 << 28
-#: Rows are read so many at a time, those with texts and those without.
+#: Rows that are read at a time, those with texts and those without.
 ROWS_WITH_TEXT = 1 << 14
 ROWS_WITHOUT_TEXT = 1 << 18
 

@@ -17,25 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "EPOCH",
-    "NUMERIC_SHARE",
-    "CellDecision",
-    "Reading",
-    "decide",
-    "find_spellings",
-    "is_missing",
-    "list_some",
-    "looks_ambiguous",
-    "to_date",
-    "to_days",
-]
-
 #: A column of text holds numbers, or dates, if at least this share of its values are such.
 NUMERIC_SHARE = 0.95
 #: Dates are days since this one.
 EPOCH = datetime(1970, 1, 1)
-#: From so many days on the microseconds do not fit 64 bits: 292,000 years.
+#: From this many days on the microseconds do not fit 64 bits: 292,000 years.
 MOST_DAYS_IN_MICROSECONDS = 2**63 // 86_400_000_000
 #: Texts that stand for a missing value in every column, in lower case.
 MISSING = frozenset(
@@ -118,7 +104,6 @@ _MONTHS = {
     )
     for start in starts
 }
-_LONGEST_MONTH = 10
 
 
 @dataclass(frozen=True)
@@ -496,7 +481,7 @@ def _read_date(text: str) -> tuple[float, float] | None:
 def _find_month(name: str) -> str:
     """Return the number of a month by its name, "0" if there is none of that name."""
     word = name.lower()
-    return str(_MONTHS.get(word[:4]) or _MONTHS.get(word[:3], 0)) if len(word) <= _LONGEST_MONTH else "0"
+    return str(_MONTHS.get(word[:4]) or _MONTHS.get(word[:3], 0))
 
 
 def _count_days(parts: dict[str, Any], month: str, day: str) -> float:

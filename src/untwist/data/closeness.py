@@ -20,8 +20,6 @@ from untwist.arguments import Array
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import mix_bits
 
-__all__ = ["ComparedRows"]
-
 #: The mean squared difference of two random numbers from 0 to 1. Every column is scaled so that two random rows differ
 #: by this in a column of numbers, and so do two different categories.
 SQUARED_MISMATCH = 1.0 / 6.0

@@ -7,8 +7,6 @@ from typing import Any
 
 from untwist.data.cells import list_some
 
-__all__ = ["check_other_names", "list_names", "read_other_names"]
-
 
 def list_names(X: Any) -> list[Any]:
     """Return the names of the columns of a frame.

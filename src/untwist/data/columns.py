@@ -20,21 +20,6 @@ from numpy.typing import NDArray
 
 from untwist.data.cells import to_days
 
-__all__ = [
-    "NUMERIC",
-    "Category",
-    "Column",
-    "choose_float",
-    "convert_to_floats",
-    "describe_array",
-    "describe_columns",
-    "is_a",
-    "is_real",
-    "name_kind",
-    "read_as_categories",
-    "read_as_numbers",
-]
-
 Category = int | float | str
 # For each row the code of its value, which is its index among the values, or -1 where it is missing; and the values.
 CodedValues = tuple[NDArray[np.intp], Iterable[Any]]
@@ -43,7 +28,7 @@ CodedValues = tuple[NDArray[np.intp], Iterable[Any]]
 NUMERIC = ("number", "truth", "duration", "date")
 # What a message says of a value that is neither a number nor text.
 _ADVICE = "make numbers of it, or text, or leave it out"
-# A decimal number of Arrow has at most so many digits; of longer ones no whole number is made.
+# A decimal number of Arrow has at most this many digits; of longer ones no whole number is made.
 MOST_DIGITS = 76
 # How many units of time a day has.
 _PER_DAY = {"D": 1.0, "s": 86_400.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["KEEP", "RELABEL", "SKIP", "Decisions", "match_labels", "mean_the_same"]
-
 #: The label is right.
 KEEP = "keep"
 #: The label is wrong, and this is the right one.

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from untwist.data.workers import Workers, solo
 
-__all__ = ["describe_emptiness"]
-
 
 def describe_emptiness(blocks: Iterable[Any], workers: Workers = solo) -> str | None:
     """Say that a table teaches nothing, where every column is the same in all rows.

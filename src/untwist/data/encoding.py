@@ -20,8 +20,6 @@ from untwist.data.cells import to_date
 from untwist.data.column_names import check_other_names
 from untwist.data.tables import Schema, refuse_other_objects
 
-__all__ = ["AcceptedTables", "TableEncoder"]
-
 
 @dataclass(frozen=True)
 class AcceptedTables:

@@ -19,8 +19,6 @@ from untwist.data.batches import Batches
 from untwist.data.columns import is_a, is_real
 from untwist.data.tables import bring_to_host
 
-__all__ = ["digest_columns", "fingerprint", "fingerprint_columns", "fingerprint_features", "fingerprint_labels"]
-
 #: What stands for a missing value, which no text in a file is.
 _MISSING = "\0missing"
 

@@ -23,22 +23,11 @@ from scipy.stats import binom
 from untwist.arguments import Array
 from untwist.sums import add_up, add_up_by_group
 
-__all__ = [
-    "draw_folds",
-    "draw_share",
-    "hold_out_groups",
-    "hold_out_share",
-    "mix_bits",
-    "split_groups_into_folds",
-    "split_into_folds",
-    "split_items_into_folds",
-]
-
 # A content with several labels and at least this many copies is a sample of its own.
 FREQUENT = 10
 # Of more copies than this a binomial draw cannot be told from its mean.
 MOST_DRAWN = 1e9
-# So many groups, the heaviest, are dealt out one by one. None of the others is a ten thousandth of all: they are drawn.
+# This many groups, the heaviest, are dealt out one by one; none of the others is a ten thousandth of all, and is drawn.
 MOST_DEALT = 10_000
 # Sums of weights that differ by less than this, relatively, are equal.
 ROUNDING = 1e-9

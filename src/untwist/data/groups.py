@@ -20,16 +20,6 @@ from untwist.data.folds import mix_bits
 from untwist.data.sources import UNKNOWN, read_names
 from untwist.data.workers import Workers, solo
 
-__all__ = [
-    "OwnFolds",
-    "RowGroups",
-    "check_own_folds",
-    "check_trained_classes",
-    "keep_items_in_groups",
-    "read_groups",
-    "read_own_folds",
-]
-
 #: What a split of one's own must be made of.
 PAIRS = "pairs (train, test) of positions of rows"
 

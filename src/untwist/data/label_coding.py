@@ -1,7 +1,7 @@
 """Columns of many categories as numbers that labels tell: each category is the mean label of its rows.
 
-A column of a thousand names has so many splits that some of them look good by chance. With one number for each name it
-is a column like any other. Of several classes, that number is the projection of a category's class shares on the
+A column of a thousand names has thousands of splits, some of which look good by chance. With one number for each name
+it is a column like any other. Of several classes, that number is the projection of a category's class shares on the
 direction in which the shares of categories differ most (Coppersmith, Hong and Hosking, 1999), which for two classes is
 the mean label.
 
@@ -26,12 +26,10 @@ from untwist.data.sources import hash_rows
 from untwist.data.tables import round_weights
 from untwist.sums import add_up
 
-__all__ = ["MANY_CATEGORIES", "LabelCoding"]
-
 #: A column with more categories than this is coded by its labels.
 MANY_CATEGORIES = 12
 
-#: The contents of a category are dealt out to so many parts.
+#: The contents of a category are dealt out to this many parts.
 N_PARTS = 5
 
 #: Larger sums of weights are no numbers of rows, and their squares would not be finite.

@@ -18,17 +18,6 @@ from untwist.data.whole_numbers import count_merged
 from untwist.data.workers import Workers, solo
 from untwist.sums import shorten_broadcast
 
-__all__ = [
-    "MOST_WEIGHT",
-    "encode_labels",
-    "find_classes",
-    "list_positive_classes",
-    "refuse_missing",
-    "scale_weights",
-    "settle_objects",
-    "weigh_classes",
-]
-
 #: Sums of weights are kept below this, up to which float64 holds all whole numbers.
 MOST_WEIGHT = 2.0**53
 #: Labels that are whole numbers are counted, not sorted, where they are less than this apart.

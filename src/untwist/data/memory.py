@@ -7,16 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["UnreadableFile", "find_most_text", "limit_memory", "refuse_memory"]
-
 #: Bytes of memory that reading a file may take in any case.
 LEAST_BYTES = 8 << 30
 #: Bytes of memory that reading a file may take for each byte of the file.
 BYTES_PER_BYTE = 200
 #: A text is held about so often while a table is worked on: as it was read, in a frame, as a category, to be written.
 TIMES_HELD = 4
-#: The limits that held before those set here, the outermost first.
-_limits_before: list[int] = []
 
 
 class UnreadableFile(ValueError):
@@ -47,11 +43,7 @@ def limit_memory(*paths: Path) -> Iterator[None]:
         with _limit_address_space(_find_most_bytes(paths)):
             yield
     except MemoryError as error:
-        allowed = _find_system_limit()
-        if allowed is None or allowed >= _find_most_bytes(paths):
-            raise refuse_memory(*paths) from error
-        words = f"there is not enough memory to read {_name_files(paths)}: this process may take {allowed / 1e9:.1f} GB"
-        raise UnreadableFile(f"{words} (ulimit -v): allow it more, or split the file") from error
+        raise refuse_memory(*paths) from error
 
 
 def find_most_text(*paths: Path) -> float:
@@ -81,8 +73,11 @@ def refuse_memory(*paths: Path) -> UnreadableFile:
     -------
     UnreadableFile
     """
-    words = f"{_name_files(paths)} needs more than {_find_most_bytes(paths) / 1e9:.0f} GB of memory"
-    return UnreadableFile(f"{words}: unpack or split it if it is what it seems")
+    names = str(paths[0]) + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+    words = (
+        f"{names} needs more than {_find_most_bytes(paths) / 1e9:.0f} GB of memory: unpack or split it if it is what"
+    )
+    return UnreadableFile(f"{words} it seems; where this process may take less (ulimit -v), allow it more")
 
 
 def _find_most_bytes(paths: Sequence[Path]) -> int:
@@ -91,7 +86,7 @@ def _find_most_bytes(paths: Sequence[Path]) -> int:
 
 @contextmanager
 def _limit_address_space(most: int) -> Iterator[None]:
-    """Let this process take so many bytes more than it has; anywhere but on Linux there is no limit."""
+    """Let this process take at most `most` bytes more than it has; anywhere but on Linux there is no limit."""
     try:
         import resource
 
@@ -102,24 +97,7 @@ def _limit_address_space(most: int) -> Iterator[None]:
     except (ImportError, OSError, ValueError):  # There are no such limits here.
         yield
         return
-    _limits_before.append(usual[0])
     try:
         yield
     finally:
-        _limits_before.pop()
         resource.setrlimit(resource.RLIMIT_AS, usual)
-
-
-def _find_system_limit() -> int | None:
-    """Return how many bytes this process may take whatever is read, None where nobody has limited that."""
-    try:
-        import resource
-
-        limit = _limits_before[0] if _limits_before else resource.getrlimit(resource.RLIMIT_AS)[0]
-    except (ImportError, OSError):
-        return None
-    return None if limit == resource.RLIM_INFINITY else limit
-
-
-def _name_files(paths: Sequence[Path]) -> str:
-    return str(paths[0]) + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")

@@ -14,8 +14,6 @@ from untwist.data.fingerprints import fingerprint_features
 from untwist.data.labels import refuse_missing
 from untwist.data.tables import bring_to_host
 
-__all__ = ["Review", "ReviewedRows", "read_review"]
-
 
 @dataclass(frozen=True, eq=False)
 class ReviewedRows:

@@ -18,16 +18,6 @@ from untwist.data.folds import mix_bits
 from untwist.data.tables import bring_to_host
 from untwist.data.whole_numbers import LARGEST_EXACT
 
-__all__ = [
-    "UNKNOWN",
-    "LabelSources",
-    "find_items",
-    "find_source_columns",
-    "hash_rows",
-    "look_up_sources",
-    "read_names",
-]
-
 #: The number of a source that nobody knows.
 UNKNOWN = -1
 
@@ -35,7 +25,7 @@ UNKNOWN = -1
 # in a table of few values some rows are alike by chance.
 REPEATED_BY_RULE = 0.5
 
-# So many rows are looked at first, which rule out nearly every column that is not the source.
+# The rows that are looked at first, which rule out nearly every column that is not the source.
 FIRST_ROWS = 1000
 
 

@@ -42,26 +42,13 @@ from untwist.data.columns import (
 from untwist.data.whole_numbers import LARGEST_EXACT, refuse_merged_numbers
 from untwist.data.workers import Workers, solo
 
-__all__ = [
-    "Schema",
-    "allow_taking_rows",
-    "bring_to_host",
-    "checksum_columns",
-    "compute_fingerprint",
-    "learn",
-    "learn_blocks",
-    "refuse_merged_cells",
-    "refuse_other_objects",
-    "round_weights",
-]
-
 # At most this many categories of a column are known, unless said otherwise; of more, the heaviest.
 KNOWN_CATEGORIES = 254
 # float32, in which categories are encoded, holds whole numbers up to this.
 LARGEST_CODE = 2**24
 # A column with more different values than this names its rows rather than describing them, and is refused.
 MOST_DISTINCT = 2**24
-# A category that was never seen is nothing strange by itself: so many rows hold none but such before anybody is warned.
+# A category that was never seen is nothing strange by itself: nobody is warned before this many rows hold only such.
 FEWEST_STRANGERS = 10
 # The heaviest of rounded weights has this many bits, which leaves 31 of an int64 for sums over rows.
 WEIGHT_BITS = 32

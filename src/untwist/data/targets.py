@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["are_rows_known", "doubt_classes", "know_rows", "refuse_regression_target"]
-
 #: A target with more classes than this is refused.
 MOST_CLASSES = 500
 #: In so few rows any number of classes will do.
 FEW_ROWS = 100
-#: A class has at least so many rows in the mean.
+#: A class has at least this many rows in the mean.
 ROWS_PER_CLASS = 3
 
 _rows_are_known = ContextVar("rows_are_known", default=False)

@@ -9,8 +9,6 @@ import numpy as np
 
 from untwist.data.columns import Column, read_as_categories
 
-__all__ = ["LARGEST_EXACT", "count_merged", "refuse_merged_numbers"]
-
 #: Up to this, float64 holds every whole number.
 LARGEST_EXACT = 2**53
 

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Workers", "find_workers", "solo"]
-
 T = TypeVar("T")
 
 
@@ -67,21 +65,6 @@ class Workers:
         """
         return [item]
 
-    def broadcast_first(self, item: T) -> T:
-        """Give everyone what the first worker has.
-
-        Parameters
-        ----------
-        item
-            What this worker has; it must be possible to pickle it.
-
-        Returns
-        -------
-        item
-            What the first worker has.
-        """
-        return item
-
 
 class _XGBoostWorkers(Workers):
     """Workers that XGBoost's communicator connects."""
@@ -95,9 +78,6 @@ class _XGBoostWorkers(Workers):
 
     def gather(self, item: T) -> list[T]:
         return [self._collective.broadcast(item if root == self.rank else None, root) for root in range(self.size)]
-
-    def broadcast_first(self, item: T) -> T:
-        return self._collective.broadcast(item, 0)  # type: ignore[no-any-return]
 
 
 #: The one worker of a fit that is not distributed.

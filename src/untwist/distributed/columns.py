@@ -11,15 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from untwist.optional import import_optional
 from untwist.predicting import ModelPredictions
 
-__all__ = [
-    "PREDICTED",
-    "TrainingColumns",
-    "add_predictions",
-    "find_label_type",
-    "import_pyarrow",
-    "list_features",
-]
-
 #: The columns that predictions add: the class, and the clean posterior of every class in the order of `classes_`.
 PREDICTED = ("prediction", "probability")
 

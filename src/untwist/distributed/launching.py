@@ -16,17 +16,6 @@ from untwist.model import FittedModel
 from untwist.pilboost import PILBoostClassifier
 from untwist.predicting import ModelPredictions
 
-__all__ = [
-    "LOST",
-    "Outcome",
-    "choose_model",
-    "fit_with_restarts",
-    "limit_threads",
-    "refuse_validation_of_the_recipe",
-    "try_shard",
-    "wait_for_model",
-]
-
 #: Seconds between two looks at the workers.
 SECONDS_BETWEEN_LOOKS = 0.1
 
@@ -76,7 +65,7 @@ def refuse_validation_of_the_recipe(model: ModelPredictions, validation: Any) ->
 
 
 def limit_threads(model: ModelPredictions, n_threads: int) -> ModelPredictions:
-    """Return a model with so many threads, unless it says how many it wants.
+    """Return a model with this number of threads, unless it says how many it wants.
 
     Parameters
     ----------

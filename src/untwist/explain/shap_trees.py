@@ -12,19 +12,14 @@ from typing import Any
 import numpy as np
 
 from untwist.arguments import Array
-from untwist.boosting.forest import Forest
+from untwist.boosting.forest import MOST_CATEGORIES, Forest
 from untwist.explain.shapley import find_background_shares
 from untwist.export.scoring import BELOW_CATEGORIES, Scoring
 from untwist.optional import import_optional
 from untwist.predicting import find_model
 
-__all__ = ["tree_explainer"]
-
 #: Trees times the nodes of the largest one, at most: shap reserves memory for this many.
 MOST_NODES = 1 << 23
-
-#: A column has no more categories than this.
-MOST_CATEGORIES = 256
 
 
 def tree_explainer(model: Any, background: Any) -> Any:

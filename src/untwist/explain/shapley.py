@@ -17,14 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
-from untwist.boosting.forest import Forest
+from untwist.boosting.forest import MOST_CATEGORIES, Forest
 from untwist.data.encoding import TableEncoder
 from untwist.display import abbreviate
 from untwist.export.scoring import Scoring
 from untwist.optional import import_optional
 from untwist.predicting import find_model
-
-__all__ = ["Contributions", "explain", "find_background_shares", "shap_values"]
 
 #: A leaf without any background row counts as having this many, so that no share is zero divided by zero.
 EMPTY_LEAF = 1e-6
@@ -34,9 +32,6 @@ CELLS_PER_BLOCK = 1 << 20
 
 #: Background rows go down the trees in blocks of this many.
 ROWS_PER_BLOCK = 10_000
-
-#: A missing value counts as this category, which is beyond all categories.
-MISSING_CATEGORY = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,10 +231,10 @@ def _find_rows_going_left(forest: Forest, nodes: slice, columns: Array) -> NDArr
         if forest.set[node] < 0:
             goes_left[node - nodes.start] = (x <= forest.threshold[node]) | (np.isnan(x) & missing_left)
             continue
-        category_goes_left = np.zeros(MISSING_CATEGORY + 1, dtype=np.bool_)
+        category_goes_left = np.zeros(MOST_CATEGORIES + 1, dtype=np.bool_)  # The last one stands for a missing value.
         category_goes_left[[*forest.categories_going_left(node)]] = True
-        category_goes_left[MISSING_CATEGORY] = missing_left
-        categories = np.where(np.isnan(x), float(MISSING_CATEGORY), x).astype(np.intp)
+        category_goes_left[MOST_CATEGORIES] = missing_left
+        categories = np.where(np.isnan(x), float(MOST_CATEGORIES), x).astype(np.intp)
         goes_left[node - nodes.start] = category_goes_left[categories]
     return goes_left
 

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
+from untwist.boosting.forest import Forest
 from untwist.export.scoring import Scoring
 from untwist.export.terms import Term
-
-__all__ = ["to_code"]
 
 #: The text in C around the parts of a model.
 C = """\
@@ -43,14 +42,10 @@ C_SETS = """\
       left = code < 0 ? MISSING_LEFT[node] : (int)(CODES[4 * SET[node] + code / 64] >> code % 64 & 1);
     }
 """
-#: The score of two classes, in C.
-C_ONE_SCORE = """\
-  double score = 0.0;
-  for (int tree = 0; tree < {n_trees}; ++tree) score += NUMBER[find_leaf(row, ROOT[tree])];"""
-#: The score of each class against the rest, in C.
+#: The score of each class against the rest, of two classes that of the second, in C.
 C_SCORES = """\
-  double score[{n_classes}] = {{0.0}};
-  for (int k = 0; k < {n_classes}; ++k)
+  double score[{n_scores}] = {{0.0}};
+  for (int k = 0; k < {n_scores}; ++k)
     for (int tree = FIRST[k]; tree < FIRST[k + 1]; ++tree) score[k] += NUMBER[find_leaf(row, ROOT[tree])];"""
 #: The scores of classes that were boosted together, in C: a leaf has the place of its values instead of children.
 C_SHARED_SCORES = """\
@@ -93,15 +88,10 @@ PYTHON_SETS = """\
             code = int(x) if 0 <= x < 256 and x == floor(x) else -1
             left = MISSING_LEFT[node] if code < 0 else CODES[4 * SET[node] + code // 64] >> code % 64 & 1
 """
-#: The score of two classes, in Python.
-PYTHON_ONE_SCORE = """\
-    score = 0.0
-    for root in ROOT:
-        score += NUMBER[find_leaf(row, root)]"""
-#: The score of each class against the rest, in Python.
+#: The score of each class against the rest, of two classes that of the second, in Python.
 PYTHON_SCORES = """\
-    score = [0.0] * {n_classes}
-    for k in range({n_classes}):
+    score = [0.0] * {n_scores}
+    for k in range({n_scores}):
         for root in ROOT[FIRST[k]:FIRST[k + 1]]:
             score[k] += NUMBER[find_leaf(row, root)]"""
 #: The scores of classes that were boosted together, in Python: a leaf has the place of its values instead of children.
@@ -150,23 +140,20 @@ def to_code(model: Any, language: str = "c", *, name: str = "predict_proba") -> 
     n_classes = len(scoring.classes)
     several = n_classes > 2
     text = _Text(in_c, n_classes)
-    _, posterior = scoring.formula.write_clean(Term(text, "score[k]" if several else "score", several))
+    _, posterior = scoring.formula.write_clean(Term(text, "score[k]" if several else "score[0]", several))
     arrays = _list_arrays(scoring) | text.arrays
     comment = "// " if in_c else "# "
     sets = C_SETS if in_c else PYTHON_SETS
-    if several:
-        one_each, shared = (C_SCORES, C_SHARED_SCORES) if in_c else (PYTHON_SCORES, PYTHON_SHARED_SCORES)
-        scores = shared if scoring.has_vectors else one_each
-        answer = C_SEVERAL if in_c else PYTHON_SEVERAL
-    else:
-        scores = C_ONE_SCORE if in_c else PYTHON_ONE_SCORE
-        answer = C_TWO if in_c else PYTHON_TWO
+    one_each, shared = (C_SCORES, C_SHARED_SCORES) if in_c else (PYTHON_SCORES, PYTHON_SHARED_SCORES)
+    for_two, for_several = (C_TWO, C_SEVERAL) if in_c else (PYTHON_TWO, PYTHON_SEVERAL)
+    counts = {"n_classes": n_classes, "n_scores": scoring.n_scores, "n_trees": len(arrays["ROOT"])}
+    answer = for_several if several else for_two
     return (C if in_c else PYTHON).format(
         description="\n".join(comment + line for line in scoring.describe()),
         arrays="\n".join(_write_array(in_c, array_name, values) for array_name, values in arrays.items()),
         sets=sets if "SET" in arrays else "",
         name=name,
-        scores=scores.format(n_classes=n_classes, n_trees=len(arrays["ROOT"])),
+        scores=(shared if scoring.has_vectors else one_each).format(**counts),
         formula="\n".join([*text.lines, answer.format(n_classes=n_classes, posterior=posterior.text)]),
     )
 
@@ -261,9 +248,7 @@ def _list_arrays(scoring: Scoring) -> dict[str, NDArray[Any]]:
 
     Where a leaf has a value for each class, these are in VALUE, and its LEFT is their place there.
     """
-    joined = scoring.forests[0]
-    for forest in scoring.forests[1:]:
-        joined = joined.append(forest)
+    joined = Forest.join(scoring.forests)
     root = joined.offset[:-1]
     is_leaf = joined.feature < 0
     # A threshold is infinite where all that is not missing goes to one side.
@@ -276,7 +261,6 @@ def _list_arrays(scoring: Scoring) -> dict[str, NDArray[Any]]:
         arrays["VALUE"] = joined.value[is_leaf].ravel()
     else:
         arrays |= {"LEFT": left, "NUMBER": np.where(is_leaf, joined.value, threshold)}
-    if len(scoring.forests) > 1:
         arrays["FIRST"] = np.cumsum([0, *map(len, scoring.forests)])
     if (joined.set >= 0).any():
         arrays |= {"SET": joined.set, "CODES": joined.codes}

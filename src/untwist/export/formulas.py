@@ -24,8 +24,6 @@ from untwist.theory.links import find_link_name
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
 
-__all__ = ["Formula", "choose_formula"]
-
 #: What is left before the clip counts as at least this, so that it has a logarithm.
 SMALLEST_LOGARITHM_ARGUMENT = 1e-300
 
@@ -93,18 +91,16 @@ def choose_formula(fitted: FittedModel) -> Formula:
     link = None
     if not isinstance(fitted.link, SoftmaxLink):
         link = LinkFormula(abs(loss.alpha), find_link_name(fitted.link), posterior.floor)
-    has_two_classes = len(fitted.classes) == 2
-    if posterior.noise is not None and not has_two_classes:
+    if posterior.noise is not None and len(fitted.classes) > 2:
         return MatrixFormula(link, posterior.floor, posterior.class_weights, posterior.noise.formula())
     if link is None:
         return TiltedSoftmaxFormula(loss.alpha, posterior.floor)
-    each = ScoreFormula(
+    return ScoreFormula(
         link=link,
         sign=-1.0 if posterior.noise is None and turns_labels_over(posterior.link) else 1.0,
         shift=posterior.shift,
         noise=NoiseFormula() if posterior.noise is None else posterior.noise.formula(),
     )
-    return each if has_two_classes else EachScoreFormula(each)
 
 
 # ---- one score ----
@@ -234,7 +230,7 @@ class ScoreFormula:
         Parameters
         ----------
         score : Term
-            The sum of the leaves that a row reaches.
+            The sum of the leaves that a row reaches; of each class against the rest where there are several.
 
         Returns
         -------
@@ -253,6 +249,8 @@ class ScoreFormula:
             calibrated = self.noise.scale * (twisted + tie_break - self.shift) + self.noise.offset
             decision = self._write_untwisted(calibrated)
             posterior = 0.5 + 0.5 * write("tanh", 0.5 * decision)
+        if score.per_class:
+            return decision, _write_shares(posterior, decision, self.link.floor)
         return decision, score.define("posterior", _write_within(posterior, self.link.floor))
 
     def _write_untwisted(self, odds: Term) -> Term:
@@ -269,46 +267,7 @@ class ScoreFormula:
         return define("decision", between + (odds - inside) + self.shift)
 
 
-# ---- a score for each of several classes ----
-
-
-@dataclass(frozen=True, eq=False)
-class EachScoreFormula:
-    """The posteriors of several classes, each of which has a score against the rest.
-
-    Parameters
-    ----------
-    each : ScoreFormula
-        What is made of each score by itself.
-    """
-
-    each: ScoreFormula
-
-    @property
-    def sign(self) -> float:
-        """-1 where the score speaks against its class."""
-        return self.each.sign
-
-    @property
-    def table(self) -> Array | None:
-        """The untwisted log-odds, where there are such."""
-        return self.each.table
-
-    def write_clean(self, score: Term) -> tuple[Term, Term]:
-        """Write the decision scores and the clean posteriors.
-
-        Parameters
-        ----------
-        score : Term
-            The sums of the leaves that a row reaches.
-
-        Returns
-        -------
-        decision, posterior : Term
-            As for `Formula`.
-        """
-        decision, posterior = self.each.write_clean(score)
-        return decision, _write_shares(posterior, decision, self.each.link.floor)
+# ---- all classes together ----
 
 
 @dataclass(frozen=True)

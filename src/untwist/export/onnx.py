@@ -18,8 +18,6 @@ from untwist.export.scoring import BELOW_CATEGORIES, Scoring
 from untwist.export.terms import Term
 from untwist.optional import import_optional
 
-__all__ = ["to_onnx"]
-
 #: The version of ONNX's operators, which onnxruntime 1.21 and newer run.
 OPSET = 21
 

@@ -14,8 +14,6 @@ from untwist.data.encoding import TableEncoder
 from untwist.export.formulas import Formula, choose_formula
 from untwist.predicting import find_model
 
-__all__ = ["BELOW_CATEGORIES", "Scoring", "numbers", "probabilities"]
-
 #: Of a table with more columns than this, without names, only those that trees ask for are described one by one.
 MOST_COLUMNS = 10_000
 

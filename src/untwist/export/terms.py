@@ -8,8 +8,6 @@ from typing import ClassVar, Protocol
 
 from untwist.arguments import Array
 
-__all__ = ["Term", "Writer"]
-
 
 class Writer(Protocol):
     """Writes a formula down in some language."""

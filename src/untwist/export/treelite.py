@@ -12,8 +12,6 @@ from untwist.boosting.forest import Forest
 from untwist.export.scoring import BELOW_CATEGORIES, Scoring
 from untwist.optional import import_optional
 
-__all__ = ["to_treelite"]
-
 
 def to_treelite(model: Any) -> Any:
     """Return a model as treelite, which gives the boosted score of rows of `numbers`, one per class beyond two.

@@ -14,8 +14,6 @@ from untwist.export.scoring import Scoring
 from untwist.optional import import_optional
 from untwist.predicting import find_model
 
-__all__ = ["to_xgboost"]
-
 #: What XGBoost has for the parent of a root.
 NO_PARENT = 2**31 - 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from untwist.boosting.runs import Progress
 from untwist.data.workers import find_workers
 from untwist.files.reading import load
 from untwist.files.writing import list_settings, make_plain, save
+from untwist.growth import Growth
 from untwist.pilboost import PILBoostClassifier
 
 __all__ = ["Checkpoint", "resumed"]
@@ -78,15 +80,22 @@ def resumed(model: PILBoostClassifier, path: str | os.PathLike[str]) -> PILBoost
     found = load(path)
     if not isinstance(found, PILBoostClassifier):
         raise ValueError(f"{path} holds no PILBoostClassifier, whose rounds follow one another")
-    wanted = list_settings(model)
-    for name, value in list_settings(found).items():
+    wanted = _list_settings(model)
+    for name, value in _list_settings(found).items():
         if name not in FREE_SETTINGS and not _is_same_setting(name, value, wanted[name]):
             raise ValueError(
                 f"{path} was fitted with {name}={value!r}, not {wanted[name]!r}: remove it, or set that back"
             )
-    again = type(model)(**{**model.get_params(deep=False), "warm_start": True})
+    again = copy(model)
+    again.warm_start = True
     again.model_ = found.model_
     return again
+
+
+def _list_settings(model: PILBoostClassifier) -> dict[str, Any]:
+    """Return the settings of a classifier as a file holds them; no `growth` is one of its defaults."""
+    settings = list_settings(model)
+    return settings | {"growth": settings["growth"] or Growth().get_params()}
 
 
 def _is_same_setting(name: str, found: Any, wanted: Any) -> bool:

@@ -9,29 +9,14 @@ import csv
 import io
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from untwist.data.decisions import RELABEL, Decisions
 from untwist.files.whole_files import write_whole
 from untwist.text import for_spreadsheet
-
-__all__ = [
-    "HEADER",
-    "Undo",
-    "format_decisions",
-    "format_line",
-    "parse_decisions",
-    "read_decisions",
-    "read_undo",
-    "write_decisions",
-    "write_text",
-    "write_undo",
-]
 
 #: The columns of the file.
 COLUMNS = ("row", "line", "given", "decision", "label", "note", "decided_at", "fingerprint")
@@ -39,35 +24,8 @@ COLUMNS = ("row", "line", "given", "decision", "label", "note", "decided_at", "f
 HEADER = ",".join(COLUMNS) + "\r\n"
 #: Columns that a file may lack.
 OPTIONAL = {"line", "note", "decided_at"}
-#: The columns of a file that takes labels back.
-UNDO_COLUMNS = ("row", "line", "label", "before", "fingerprint")
-#: What a fingerprint looks like.
-FINGERPRINT = re.compile("[0-9a-f]{16}-[0-9a-f]{16}")
-
-
-@dataclass(frozen=True, eq=False)
-class Undo:
-    """What takes changed labels of a file back.
-
-    Parameters
-    ----------
-    rows : array of int
-        The position of each row whose label was changed, from 0.
-    lines : list of str
-        Where each is in the file, for people.
-    labels : list of str
-        The label that each row has now.
-    before : list of str
-        The label that it had, as the file had it: the cell of a CSV file with its quotes.
-    fingerprint : str
-        That of the table in the file, with the labels that it has now.
-    """
-
-    rows: NDArray[np.intp]
-    lines: list[str]
-    labels: list[str]
-    before: list[str]
-    fingerprint: str
+#: The columns of a file that takes labels back: those before are cells as they were written, with their quotes.
+UNDO_COLUMNS = ("row", "line", "given", "before", "fingerprint")
 
 
 def write_decisions(path: str | os.PathLike[str], decisions: Decisions) -> None:
@@ -181,53 +139,31 @@ def parse_decisions(text: str) -> Decisions:
     -------
     Decisions
     """
-    names, lines = _split(text)
-    if set(UNDO_COLUMNS) <= set(names):
-        raise ValueError("it takes changed labels back, and holds no decisions: untwist apply --undo is for it")
-    if missing := [name for name in COLUMNS if name not in names and name not in OPTIONAL]:
-        raise ValueError(
-            f"there is no column {missing[0]!r}: this is no file of decisions, or it has lost its first line"
-        )
-    cells: dict[str, list[str]] = {name: [] for name in COLUMNS}
-    for number, line in lines:
-        if len(line) > len(names):
-            raise ValueError(f"line {number} has more cells than the first line has names")
-        found = dict(zip(names, [*map(_unprotect, line), *[""] * (len(names) - len(line))], strict=True))
-        if found["decision"].strip() != RELABEL and not found["label"]:
-            found["label"] = found["given"]  # Whoever keeps a label need not repeat it.
-        for name in COLUMNS:
-            cells[name].append(found.get(name, ""))
-    fingerprints = {one.strip() for one in cells["fingerprint"]}
-    if len(fingerprints) > 1:
-        raise ValueError(f"it has decisions about different data: {', '.join(sorted(fingerprints)[:3])}")
-    return Decisions(
-        rows=np.array([_read_row(one) for one in cells["row"]], dtype=np.intp),
-        given=_as_text(cells["given"]),
-        decision=_as_text([one.strip() for one in cells["decision"]]),
-        labels=_as_text(cells["label"]),
-        notes=_as_text(cells["note"]),
-        fingerprint=min(fingerprints, default=""),
-        lines=_as_text(cells["line"]),
-        decided_at=_as_text(cells["decided_at"]),
+    cells = _read_cells(
+        text,
+        COLUMNS,
+        "this is no file of decisions, or it has lost its first line (one with a column 'before' takes changed labels "
+        "back: untwist apply --undo)",
     )
+    return _make_decisions(cells, cells["label"])
 
 
-def write_undo(path: str | os.PathLike[str], undo: Undo) -> None:
-    """Write a file that takes labels back; it is there whole or not at all.
+def write_undo(path: str | os.PathLike[str], changes: Decisions) -> None:
+    """Write a file that takes changed labels back; it is there whole or not at all.
 
     Parameters
     ----------
     path : str or path
         The file.
-    undo : Undo
-        What was changed.
+    changes : Decisions
+        By row the label that it has now, and as the one decided on the cell that it had.
     """
-    cells = zip(undo.rows.tolist(), undo.lines, undo.labels, undo.before, strict=True)
-    lines = [format_line(*one, undo.fingerprint) for one in cells]
-    write_text(path, "".join([format_line(*UNDO_COLUMNS), *lines]))
+    arrays = (changes.rows, changes.lines, changes.given, changes.labels)
+    cells = zip(*(np.asarray(one).tolist() for one in arrays), strict=True)
+    write_text(path, "".join([format_line(*UNDO_COLUMNS), *(format_line(*one, changes.fingerprint) for one in cells)]))
 
 
-def read_undo(path: str | os.PathLike[str]) -> Undo:
+def read_undo(path: str | os.PathLike[str]) -> Decisions:
     """Read a file of `write_undo`.
 
     Parameters
@@ -237,31 +173,57 @@ def read_undo(path: str | os.PathLike[str]) -> Undo:
 
     Returns
     -------
-    Undo
+    Decisions
+        As `write_undo` was given them.
     """
     try:
-        names, lines = _split(_read_text(path))
-        if any(name not in names for name in UNDO_COLUMNS):
-            raise ValueError(
-                "it takes no labels back: the file that does is beside the one with changed labels, and .undo follows "
-                "its name"
-            )
-        cells: dict[str, list[str]] = {name: [] for name in UNDO_COLUMNS}
-        for number, line in lines:
-            if len(line) != len(names):
-                raise ValueError(f"line {number} has {len(line)} cells, not {len(names)}")
-            found = dict(zip(names, map(_unprotect, line), strict=True))
-            for name in UNDO_COLUMNS:
-                cells[name].append(found[name])
-        marks = {one.strip() for one in cells["fingerprint"]}
-        if len(marks) != 1 or not FINGERPRINT.fullmatch(min(marks)):
-            raise ValueError("it must have rows, all with one fingerprint of two times 16 hexadecimal digits")
-        rows = np.array([_read_row(one) for one in cells["row"]], dtype=np.intp)
-        if len(np.unique(rows)) < len(rows):
-            raise ValueError("a row is in it twice")
+        cells = _read_cells(
+            _read_text(path),
+            UNDO_COLUMNS,
+            "it takes no labels back: the file that does is beside the one with changed labels, and .undo follows its "
+            "name",
+        )
+        return _make_decisions(cells | {"decision": [RELABEL] * len(cells["row"])}, cells["before"])
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    return Undo(rows, cells["line"], cells["label"], cells["before"], min(marks))
+
+
+def _read_cells(text: str, columns: tuple[str, ...], otherwise: str) -> dict[str, list[str]]:
+    """Return the cells of a file by column; a ValueError says what the file is where it lacks one."""
+    names, lines = _split(text)
+    if missing := [name for name in columns if name not in names and name not in OPTIONAL]:
+        raise ValueError(f"there is no column {missing[0]!r}: {otherwise}")
+    cells: dict[str, list[str]] = {name: [] for name in columns}
+    for number, line in lines:
+        if len(line) > len(names):
+            raise ValueError(f"line {number} has more cells than the first line has names")
+        found = dict(zip(names, [*map(_unprotect, line), *[""] * (len(names) - len(line))], strict=True))
+        for name in columns:
+            cells[name].append(found.get(name, ""))
+    return cells
+
+
+def _make_decisions(cells: dict[str, list[str]], labels: list[str]) -> Decisions:
+    fingerprints = {one.strip() for one in cells["fingerprint"]}
+    if len(fingerprints) > 1:
+        raise ValueError(f"it has decisions about different data: {', '.join(sorted(fingerprints)[:3])}")
+    words = [one.strip() for one in cells["decision"]]
+    # Whoever keeps a label need not repeat it.
+    repeated = [
+        given if word != RELABEL and not label else label
+        for word, given, label in zip(words, cells["given"], labels, strict=True)
+    ]
+    nothing = [""] * len(words)
+    return Decisions(
+        rows=np.array([_read_row(one) for one in cells["row"]], dtype=np.intp),
+        given=_as_text(cells["given"]),
+        decision=_as_text(words),
+        labels=_as_text(repeated),
+        notes=_as_text(cells.get("note", nothing)),
+        fingerprint=min(fingerprints, default=""),
+        lines=_as_text(cells["line"]),
+        decided_at=_as_text(cells.get("decided_at", nothing)),
+    )
 
 
 def _split(text: str) -> tuple[list[str], list[tuple[int, list[str]]]]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from untwist.classifier import UntwistClassifier
 from untwist.pilboost import PILBoostClassifier
 
-__all__ = ["ESTIMATORS"]
-
 ESTIMATORS: dict[str, type[UntwistClassifier | PILBoostClassifier]] = {
     "UntwistClassifier": UntwistClassifier,
     "PILBoostClassifier": PILBoostClassifier,

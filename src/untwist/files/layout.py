@@ -16,19 +16,6 @@ import numpy as np
 
 from untwist.boosting.forest import Forest
 
-__all__ = [
-    "ALIGNMENT",
-    "ARRAY_TYPES",
-    "FOREST_ARRAYS",
-    "LABEL_TYPES",
-    "MAGIC",
-    "MOST_SOURCE_LETTERS",
-    "SOURCE_ARRAYS",
-    "VERSION",
-    "pack",
-    "unpack",
-]
-
 VERSION = 300
 """The number of the format: the untwist that first wrote it, 0.3.0, as 10000 major + 100 minor + patch."""
 

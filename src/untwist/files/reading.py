@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from untwist.classifier import UntwistClassifier
 from untwist.data.cells import Reading
 from untwist.data.columns import Category
 from untwist.data.encoding import AcceptedTables, TableEncoder
+from untwist.data.labels import MOST_WEIGHT
 from untwist.data.tables import KNOWN_CATEGORIES, Schema
 from untwist.files.estimators import ESTIMATORS
 from untwist.files.layout import (
@@ -52,24 +53,13 @@ from untwist.theory.links import LINKS, Link, LogitLink
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
 
-__all__ = ["header", "load", "loads"]
-
 Record = TypeVar("Record", Candidate, Mixture)
-
-#: The numbers of categories stay below this, so that they are finite in any precision.
-LARGEST_CODE = 1e6
-
-#: A number that counts as missing is at most this, so that it is finite.
-LARGEST_NUMBER = float(np.finfo(np.float64).max)
 
 #: Columns times classes, at most: a small file must not ask for much memory.
 MOST_COLUMNS = 1 << 23
 
-#: Pairs of noise rates, at most.
-MOST_RATES = 512
-
-#: Transition matrices, at most.
-MOST_MATRICES = 512
+#: Pairs of noise rates, or transition matrices, at most.
+MOST_COMPONENTS = 512
 
 #: The rows of a transition matrix, and the weights of noise, miss a sum of 1 by less than this.
 ROUNDING = 1e-9
@@ -80,32 +70,19 @@ LARGEST_INVERSE = 1e9
 #: Letters of all classes, as an array holds them, at most.
 MOST_LETTERS = 1 << 22
 
-#: The rows of a training weigh less than this in all: up to here float64 holds all whole numbers.
-MOST_WEIGHT = 2.0**53
-
-#: A class that counts weighs more than this, so that ratios of class weights are finite.
-SMALLEST_CLASS_WEIGHT = 1e-100
-
-#: A class weighs less than this, so that ratios of class weights are finite.
-LARGEST_CLASS_WEIGHT = 1e100
+#: The weight of a class is 0, or between one over this and this, so that ratios of class weights are finite. The alpha
+#: of classes that were boosted together stays below it, so that tilted scores are.
+LARGEST_FACTOR = 1e100
 
 #: The slopes of clean posteriors stay below this, so that untwisted probabilities are numbers.
 LARGEST_SLOPE = 1e3
 
-#: The offsets of calibrations and clean posteriors stay below this, so that untwisted probabilities are numbers.
-LARGEST_OFFSET = 1e6
-
-#: The scale of a calibration stays below this, so that calibrated log-odds are finite.
-LARGEST_SCALE = 1e6
+#: The scale and the offsets of calibrations and of clean posteriors, and the numbers of categories, stay below this, so
+#: that untwisted probabilities are numbers, in single precision too.
+LARGEST_NUMBER = 1e6
 
 #: The kind of link of classes that were boosted together.
 SOFTMAX = "softmax"
-
-#: The alpha of such a link stays below this, so that tilted scores are finite.
-LARGEST_SOFTMAX_ALPHA = 1e100
-
-#: Those numbers of a choice that are whole.
-WHOLE_NUMBERS = {"max_depth", "n_rounds", "n_trees", "min_samples_leaf"}
 
 #: What a header that makes no sense may lead to.
 SENSELESS = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError, ValueError)
@@ -187,7 +164,10 @@ def _read_classifier(about: Any, arrays: ArrayReader) -> ModelPredictions:
             **{**settings, "growth": _read_growth(settings), "estimator": None, "loss": None}
         )
         accepted = _find_accepted_tables(classifier)
-    classifier.model_ = _read_model(about, arrays, accepted)
+    model = _read_model(about, arrays, accepted)
+    has_chosen = model.choice is not None
+    require(has_chosen == (kind is UntwistClassifier), "an UntwistClassifier has chosen, and no other class has")
+    classifier.model_ = model
     return classifier
 
 
@@ -314,7 +294,7 @@ def _read_numbers(
         known = categories[column]
         values = arrays.read(array)
         require(len(values) == len(known) + 1, "there is a number for each category and for an unknown one")
-        require(bool((np.abs(values) <= LARGEST_CODE).all()), "the numbers of categories are finite")
+        require(bool((np.abs(values) <= LARGEST_NUMBER).all()), "the numbers of categories are finite")
         numbers[column] = tuple(values.tolist())
     require(len(numbers) == len(about), "a column has its numbers once")
     return numbers
@@ -368,14 +348,14 @@ def _read_class_weights(about: Any, classes: NDArray[Any]) -> Array:
     require(weights.shape == classes.shape, "there is a weight per class")
     positive = weights[weights > 0]
     require(positive.size > 0, "a class has a weight above 0")
-    has_ratios = positive.min() > SMALLEST_CLASS_WEIGHT and positive.max() < LARGEST_CLASS_WEIGHT
-    require(bool(has_ratios), f"class weights are 0 or between {SMALLEST_CLASS_WEIGHT} and {LARGEST_CLASS_WEIGHT}")
+    has_ratios = positive.min() > 1.0 / LARGEST_FACTOR and positive.max() < LARGEST_FACTOR
+    require(bool(has_ratios), f"class weights are 0 or between 1/{LARGEST_FACTOR:g} and it")
     return weights
 
 
 def _read_link(about: Any) -> Link | SoftmaxLink:
     if about["kind"] == SOFTMAX:
-        alpha = read_number(about["alpha"], low=0.0, high=LARGEST_SOFTMAX_ALPHA)
+        alpha = read_number(about["alpha"], low=0.0, high=LARGEST_FACTOR)
         return SoftmaxLink(AlphaLoss(alpha))
     link: Link = LINKS[about["kind"]](AlphaLoss(read_number(about["alpha"])))
     return link
@@ -399,8 +379,9 @@ def _read_choice(about: Any) -> Choice:
 
 def _read_record(about: Any, kind: type[Record]) -> Record:
     """Return a record of numbers, some of which are whole; only what trees drew may be unknown."""
+    whole = {field.name for field in fields(kind) if field.type in ("int", int)}
     values: dict[str, Any] = {
-        name: read_whole(value, 0) if name in WHOLE_NUMBERS else read_number(value)
+        name: read_whole(value, 0) if name in whole else read_number(value)
         for name, value in about["pairs"]
         if (name, value) != ("drawn", None)
     }
@@ -454,35 +435,31 @@ def _read_interval(plain: Any) -> tuple[float, float]:
 
 def _check_rates(values: dict[str, Any]) -> None:
     sizes = {len(values[name]) for name in TwoClassNoise.array_axes if values[name] is not None}
-    require(len(sizes) == 1 and 1 <= sizes.pop() <= MOST_RATES, "there is a weight per pair of rates")
+    require(len(sizes) == 1 and 1 <= sizes.pop() <= MOST_COMPONENTS, "there is a weight per pair of rates")
     require(bool(np.all(values["weights"] > 0)), "weights of rates are positive")
     require(bool(abs(values["weights"].sum() - 1.0) < ROUNDING), "weights of rates sum to one")
     require(bool(np.all(values["rates_neg"] + values["rates_pos"] < 1)), "rates sum to less than one")
     require(0 < values["clearest"] < 0.5, "the clearest posterior lies in (0, 0.5)")
     require(values["scale"] > 0, "the scale of the calibration is positive")
     require(math.isfinite(values["scale"]) and math.isfinite(values["offset"]), "the calibration is finite")
-    require(abs(values["offset"]) < LARGEST_OFFSET, f"the offset of the calibration is below {LARGEST_OFFSET}")
+    require(abs(values["offset"]) < LARGEST_NUMBER, f"the offset of the calibration is below {LARGEST_NUMBER}")
     require(bool(np.all(values["slopes"] < LARGEST_SLOPE)), f"slopes are below {LARGEST_SLOPE}")
     is_rising = values["bends"] is None or bool(np.all(np.abs(values["bends"]) <= values["slopes"]))
     require(is_rising, "clean posteriors rise: bends are no larger than slopes")
-    require(values["scale"] < LARGEST_SCALE, f"the scale of the calibration is below {LARGEST_SCALE}")
+    require(values["scale"] < LARGEST_NUMBER, f"the scale of the calibration is below {LARGEST_NUMBER}")
 
 
 def _read_matrices(about: Any, arrays: ArrayReader, n_classes: int) -> SeveralClassesNoise:
     values: dict[str, Any] = {name: check_finite(arrays.read(about[name])) for name in SeveralClassesNoise.array_axes}
     n_matrices = len(values["weights"])
-    require(1 <= n_matrices <= MOST_MATRICES, f"there are 1 to {MOST_MATRICES} matrices")
-    lengths = {"m": n_matrices, "k": n_classes, "2": 2}
-    for name, axes in SeveralClassesNoise.array_axes.items():
-        shape = [lengths[axis] for axis in axes]
-        require(values[name].size == math.prod(shape), f"{name} has a number for each class and matrix")
-        values[name] = values[name].reshape(shape)
+    require(1 <= n_matrices <= MOST_COMPONENTS, f"there are 1 to {MOST_COMPONENTS} matrices")
+    _shape_arrays(values, SeveralClassesNoise.array_axes, {"m": n_matrices, "k": n_classes, "2": 2})
     _check_matrices(values["matrices"])
     require(bool(np.all(values["weights"] > 0)), "weights of matrices are positive")
     require(bool(abs(values["weights"].sum() - 1.0) < ROUNDING), "weights of matrices sum to one")
     are_slopes = bool(np.all(values["slopes"] >= 0) and np.all(values["slopes"] < LARGEST_SLOPE))
     require(are_slopes, f"slopes are between 0 and {LARGEST_SLOPE}")
-    require(bool(np.all(np.abs(values["offsets"]) < LARGEST_OFFSET)), f"offsets are below {LARGEST_OFFSET}")
+    require(bool(np.all(np.abs(values["offsets"]) < LARGEST_NUMBER)), f"offsets are below {LARGEST_NUMBER}")
     for name in ("class_shares", "class_intervals"):
         require(bool(np.all((values[name] >= 0) & (values[name] <= 1))), f"{name} are shares")
     require(bool(np.isin(values["decided_pairs"], (0, 1)).all()), "decided_pairs are 0 or 1")
@@ -490,6 +467,14 @@ def _read_matrices(about: Any, arrays: ArrayReader, n_classes: int) -> SeveralCl
     values |= {name: _read_noise_field(name, about[name]) for name in _list_other_fields(SeveralClassesNoise)}
     require(0 < values["least"] < 1.0 / n_classes, "the least posterior is positive and below that of equal classes")
     return SeveralClassesNoise(**values)
+
+
+def _shape_arrays(values: dict[str, Any], axes_of: Mapping[str, str], lengths: dict[str, int]) -> None:
+    """Give arrays their axes, each of which has a letter; refuse those that have other numbers of entries."""
+    for name, axes in axes_of.items():
+        shape = [lengths[axis] for axis in axes]
+        require(values[name].size == math.prod(shape), f"{name} has a number for each of its axes")
+        values[name] = values[name].reshape(shape)
 
 
 def _check_matrices(matrices: Array) -> None:
@@ -505,15 +490,13 @@ def _check_matrices(matrices: Array) -> None:
 
 def _read_sources(about: Any, arrays: ArrayReader, n_classes: int, noise: NoiseModel | None) -> NoiseBySource:
     names = _read_names("sources", about["names"], MOST_SOURCE_LETTERS)
-    lengths = {"s": len(names), "k": n_classes, "2": 2}
-    values: dict[str, Any] = {}
-    for name, axes in SOURCE_ARRAYS.items():
-        numbers = arrays.read(about[name], np.uint8 if name == "stands_out" else np.float64)
-        shape = [lengths[axis] for axis in axes]
-        require(numbers.size == math.prod(shape), f"{name} has a number for each source and class")
-        values[name] = check_finite(numbers, low=0.0).reshape(shape)
-        if name != "counts":
-            require(bool(np.all(values[name] <= 1)), f"{name} are shares")
+    values: dict[str, Any] = {
+        name: check_finite(arrays.read(about[name], np.uint8 if name == "stands_out" else np.float64), low=0.0)
+        for name in SOURCE_ARRAYS
+    }
+    _shape_arrays(values, SOURCE_ARRAYS, {"s": len(names), "k": n_classes, "2": 2})
+    for name in [one for one in SOURCE_ARRAYS if one != "counts"]:
+        require(bool(np.all(values[name] <= 1)), f"{name} are shares")
     for name in ("matrices", "common"):
         require(bool(np.all(np.abs(values[name].sum(axis=-1) - 1.0) < ROUNDING)), f"the rows of {name} sum to one")
     for name in ("intervals", "class_intervals"):

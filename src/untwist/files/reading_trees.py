@@ -11,16 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
+from untwist.boosting.engines.engine import DEEPEST
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import WORDS_PER_SET, Forest
 from untwist.data.tables import Schema
 from untwist.files.layout import FOREST_ARRAYS
 from untwist.files.values import ArrayReader, check_finite, read_number, require
-
-__all__ = ["LARGEST_SCORE", "read_ensemble"]
-
-#: Splits from the root of a tree to a leaf, at most.
-DEEPEST = 60
 
 #: Scores, leverages and gains stay below this, so that their sums are finite, in single precision too.
 LARGEST_SCORE = 1e30

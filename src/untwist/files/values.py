@@ -12,17 +12,6 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.files.layout import ARRAY_TYPES
 
-__all__ = [
-    "ArrayReader",
-    "check_finite",
-    "read_number",
-    "read_one_of",
-    "read_texts",
-    "read_value",
-    "read_whole",
-    "require",
-]
-
 #: The words for numbers that JSON does not have.
 NUMBERS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 

@@ -11,8 +11,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = ["open_whole", "remove_left_behind", "remove_unfinished", "write_whole"]
-
 #: Random bytes in the name of a file that is being written.
 MARK_BYTES = 8
 #: The files that are being written, each with its process: a child that was forked meanwhile has none of them.

@@ -37,8 +37,6 @@ from untwist.theory.links import Link, find_link_name
 from untwist.theory.losses import AlphaLoss, is_alpha_loss
 from untwist.theory.several_classes import SoftmaxLink
 
-__all__ = ["dumps", "list_settings", "make_plain", "save"]
-
 
 def save(model: ModelPredictions, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file.

@@ -102,6 +102,7 @@ class NoiseModel(NoiseEstimate):
         sample_weight: ArrayLike | None = None,
         *,
         known: ArrayLike | None = None,
+        order: ArrayLike | None = None,
         rows_per_case: float = 1.0,
     ) -> NoiseModel:
         """Estimate the noise of labels from posteriors of a model that has not seen them: out of fold.
@@ -117,6 +118,8 @@ class NoiseModel(NoiseEstimate):
         known : tuple of float or array_like of shape (n_classes, n_classes), optional
             The rates or the transition matrix, where they are known (`given`); only what is made of the posterior
             besides is then found.
+        order : array_like of int of shape (n_classes,), optional
+            The place of each class, from 0, where several classes have an order.
         rows_per_case : float, default 1
             How many rows count as one: rows of a group may err together (`untwist.noise.dependence`).
 
@@ -131,7 +134,9 @@ class NoiseModel(NoiseEstimate):
 
         twisted = check_numbers("posterior", posterior)
         if twisted.ndim != 2 or twisted.shape[1] != 2:
-            return estimate_transitions(twisted, labels, sample_weight, matrix=known, rows_per_case=rows_per_case)
+            return estimate_transitions(
+                twisted, labels, sample_weight, matrix=known, order=order, rows_per_case=rows_per_case
+            )
         rates = None if known is None else find_rates(known)
         return estimate_rates(
             twisted[:, 1], labels, sample_weight=sample_weight, rates=rates, rows_per_case=rows_per_case

@@ -44,7 +44,8 @@ def estimate_noise_of(
     labels, weight, *others = _gather_sorted(workers, unseen.labels[parts.rows], parts.weight, *columns, *told)
     posterior, told = np.column_stack(others[: len(columns)]), others[len(columns) :]
     cases = find_rows_per_case(posterior, labels, weight, *told)
-    return NoiseModel.estimate(posterior, labels, weight, known=known, rows_per_case=cases)
+    order = unseen.context.order
+    return NoiseModel.estimate(posterior, labels, weight, known=known, order=order, rows_per_case=cases)
 
 
 def estimate_noise_of_reviewed(

@@ -281,9 +281,9 @@ class Plausibility:
         shares = self.shares @ clean
         by_chance = np.outer(shares, shares)
         together = (clean * self.shares[:, None]).T @ clean
-        overlap = np.ones_like(together)
-        np.divide(together, by_chance, out=overlap, where=by_chance > LEAST_VARIANCE**2)
-        return np.asarray(overlap)
+        return np.asarray(
+            np.divide(together, by_chance, out=np.ones_like(together), where=by_chance > LEAST_VARIANCE**2)
+        )
 
     def find_likelihood(self, fit: Fit) -> float:
         """Return the log-likelihood of the labels under a fit, in nats."""

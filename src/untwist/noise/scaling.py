@@ -2,19 +2,21 @@
 
 A transition matrix has a parameter for each pair of classes, and a posterior that is off gains by these parameters
 alone. So does matrix scaling (Guo et al., ICML 2017), which knows no noise: a new posterior by a linear map of the
-logarithms of the old one. Only what noise explains beyond it is evidence of noise.
+logarithms of the old one. Only what noise explains beyond it is evidence of noise: in its place, or after it.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from untwist.arguments import Array
-from untwist.noise.plausibility import OFFSET_SPREAD, SLOPE_SPREAD, ChosenRows
+from untwist.noise.plausibility import OFFSET_SPREAD, POSTERIOR_FLOOR, SLOPE_SPREAD, ChosenRows
 
-__all__ = ["explain_by_scaling"]
+__all__ = ["Scaling", "fit_scaling"]
 
 # The prior standard deviation of how far the logarithm of one class moves that of another: that of the ridge penalty of
 # 25 with which a scaling gained about as much on clean tables as a transition matrix did.
@@ -23,8 +25,15 @@ MIXING_SPREAD = 0.2
 MOST_STEPS = 100
 
 
-def explain_by_scaling(rows: ChosenRows) -> float:
-    """Return the log-likelihood of the labels under the best matrix scaling, in nats, less what its prior says.
+class Scaling(NamedTuple):
+    """The best matrix scaling: the log-likelihood of the labels in nats, less what its prior says, and the new rows."""
+
+    value: float
+    rows: ChosenRows
+
+
+def fit_scaling(rows: ChosenRows) -> Scaling:
+    """Return the matrix scaling that explains the labels best.
 
     Parameters
     ----------
@@ -33,8 +42,8 @@ def explain_by_scaling(rows: ChosenRows) -> float:
 
     Returns
     -------
-    float
-        At least that of the posteriors as they are.
+    Scaling
+        Its value is at least that of the posteriors as they are.
     """
     n_rows, n_classes = rows.twisted.shape
     logs = np.log(rows.twisted)
@@ -43,10 +52,13 @@ def explain_by_scaling(rows: ChosenRows) -> float:
     identity = np.eye(n_classes)
     precision = np.where(identity == 1.0, SLOPE_SPREAD**-2.0, MIXING_SPREAD**-2.0)
 
-    def find_cost(parameters: Array) -> tuple[float, Array]:
+    def scale(parameters: Array) -> tuple[Array, Array, Array]:
         matrix, offsets = parameters[:-n_classes].reshape(n_classes, n_classes), parameters[-n_classes:]
         log_posterior = logs @ matrix.T + offsets
-        log_posterior -= logsumexp(log_posterior, axis=1, keepdims=True)
+        return matrix, offsets, log_posterior - logsumexp(log_posterior, axis=1, keepdims=True)
+
+    def find_cost(parameters: Array) -> tuple[float, Array]:
+        matrix, offsets, log_posterior = scale(parameters)
         pull = -np.exp(log_posterior) * rows.weight[:, None]
         pull[at_label] += rows.weight
         moved = matrix - identity
@@ -58,4 +70,5 @@ def explain_by_scaling(rows: ChosenRows) -> float:
 
     start = np.concatenate([identity.ravel(), np.zeros(n_classes)])
     result = minimize(find_cost, start, jac=True, method="L-BFGS-B", options={"maxiter": MOST_STEPS})
-    return -float(result.fun)
+    scaled = np.clip(np.exp(scale(result.x)[2]), POSTERIOR_FLOOR, 1.0)
+    return Scaling(-float(result.fun), rows._replace(twisted=scaled / scaled.sum(axis=1, keepdims=True)))

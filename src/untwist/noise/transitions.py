@@ -27,7 +27,7 @@ from untwist.noise.families import KnownMatrix, make_even_matrix
 from untwist.noise.model import check_matrix
 from untwist.noise.plausibility import Fit, Plausibility, choose_rows, count_posteriors
 from untwist.noise.rates import has_few_groups
-from untwist.noise.scaling import explain_by_scaling
+from untwist.noise.scaling import Scaling, fit_scaling
 from untwist.noise.several_classes import (
     DEVIATIONS,
     ENOUGH_EVIDENCE,
@@ -200,8 +200,8 @@ def _combine(plausibility: Plausibility, apart: NDArray[np.bool_], *, is_grouped
     in each: no pair of classes is then decided.
     """
     clean = find_clean_fit(plausibility)
-    rival = explain_by_scaling(plausibility.rows) - plausibility.find_likelihood(clean)
-    against = PRIOR_AGAINST_NOISE + max(0.0, rival)
+    scaling = fit_scaling(plausibility.rows)
+    against = PRIOR_AGAINST_NOISE + max(0.0, scaling.value - plausibility.find_likelihood(clean))
     first = _rate_fits(plausibility, apart, clean)
     pairs, fits = _settle_pairs(plausibility, apart, first, clean)
     # Groups that are all sure of a class are what noise makes of a sharp problem.
@@ -210,7 +210,11 @@ def _combine(plausibility: Plausibility, apart: NDArray[np.bool_], *, is_grouped
     decided, undecided = [], []
     evidence = min(0.0, _find_best(first).gain - against)
     if pairs.any():
-        evidence = _find_best(fits).gain - against
+        gain = _find_best(fits).gain
+        evidence = gain - against
+        if PRIOR_AGAINST_NOISE + ENOUGH_EVIDENCE < gain <= against + ENOUGH_EVIDENCE:
+            # What noise explains is less than what a scaling does, and may still be something else.
+            evidence = max(evidence, _explain_beyond(scaling, pairs) - PRIOR_AGAINST_NOISE)
         decided = _share_out(fits, (1.0 - HEDGE) * float(expit(evidence)))
     if not np.array_equal(pairs, apart):
         left = 1.0 - sum(one.weight for one in decided)
@@ -225,6 +229,17 @@ def _combine(plausibility: Plausibility, apart: NDArray[np.bool_], *, is_grouped
     best = max(fit.value for fit, _ in fits)
     alternatives = [fit for fit, _ in fits if fit.value >= best - NEARLY_AS_GOOD]
     return _describe_found(plausibility, mixture, _mix(plausibility, decided), alternatives, apart & ~pairs)
+
+
+def _explain_beyond(scaling: Scaling, pairs: NDArray[np.bool_]) -> float:
+    """Return the nats that noise between some pairs of classes explains of posteriors that are scaled already.
+
+    The answer is 0 where these pairs are not told apart any more.
+    """
+    plausibility = Plausibility(scaling.rows)
+    clean = find_clean_fit(plausibility)
+    settled, fits = _settle_pairs(plausibility, pairs, _rate_fits(plausibility, pairs, clean), clean)
+    return _find_best(fits).gain if np.array_equal(settled, pairs) else 0.0
 
 
 def _rate_fits(plausibility: Plausibility, pairs: NDArray[np.bool_], clean: Fit) -> list[_Rated]:

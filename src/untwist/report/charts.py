@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from untwist.audit.calibration import Point
 from untwist.audit.judging import Interval
+from untwist.display import write_share
 from untwist.text import clip, for_page
 
 __all__ = [
@@ -211,7 +212,7 @@ def format_share(value: float) -> str:
     str
         Plain text.
     """
-    return f"{100 * value:g}%"
+    return f"{100 * value:g} %"
 
 
 def draw_curve(values: Sequence[float], kept: int, y_words: str, words: str, *, share: bool = False) -> str:
@@ -390,7 +391,7 @@ def draw_intervals(
         )
         parts.append(f'<path class="whisker noisy" d="{ends}"/>')
         parts.append(f'<circle class="dot noisy" cx="{frame.place_x(rate):.1f}" cy="{y:.1f}" r="4.5"/>')
-        parts.append(f'<text class=note x="{WIDTH}" y="{y + 4:.1f}" text-anchor="end">{rate:.1%}</text>')
+        parts.append(f'<text class=note x="{WIDTH}" y="{y + 4:.1f}" text-anchor="end">{write_share(rate)}</text>')
     parts.append(f'<text class=axis x="{WIDTH}" y="{height - 3}" text-anchor="end">{x_words}</text>')
     return write_svg(height, words, *parts)
 
@@ -421,7 +422,7 @@ def draw_shares(rows: Sequence[tuple[str, float]], words: str) -> str:
         wide = max(1.0, scale * share)
         parts.append(f'<text class=name {at} text-anchor="end">{for_page(name, NAME_WIDTH)}{tip}</text>')
         parts.append(f'<rect class="bar noisy" x="{left}" y="{y + 4}" width="{wide:.1f}" height="10" rx="2"/>')
-        parts.append(f'<text class=tick x="{left + wide + 6:.1f}" y="{y + 13}">{share:.1%}</text>')
+        parts.append(f'<text class=tick x="{left + wide + 6:.1f}" y="{y + 13}">{write_share(share)}</text>')
     return write_svg(top + line * len(rows) + 4, words, *parts)
 
 

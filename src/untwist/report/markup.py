@@ -14,12 +14,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from untwist.audit.judging import Interval
-from untwist.text import name_column
+from untwist.audit.statements import Statement
+from untwist.display import write_share
+from untwist.text import for_page, name_column
 
 __all__ = [
     "Section",
     "format_interval",
     "format_percent",
+    "format_words",
     "name_column",
     "place_beside",
     "write_figure",
@@ -266,17 +269,17 @@ def format_percent(value: float) -> str:
     Returns
     -------
     str
-        HTML.
+        What `write_share` writes, kept on one line.
     """
-    return f"{100 * value:.1f}&nbsp;%"
+    return write_share(value).replace(" %", "&nbsp;%")
 
 
-def format_interval(rate: Interval) -> str:
+def format_interval(rate: Statement | Interval) -> str:
     """Write a share and its limits in percent, as HTML.
 
     Parameters
     ----------
-    rate : Interval
+    rate : Statement or Interval
         The share and its limits, from 0 to 1.
 
     Returns
@@ -284,4 +287,21 @@ def format_interval(rate: Interval) -> str:
     str
         HTML.
     """
-    return f"{format_percent(rate[0])} <small>({100 * rate[1]:.1f} to {100 * rate[2]:.1f})</small>"
+    value, low, high = (rate.value, rate.low, rate.high) if isinstance(rate, Statement) else rate
+    return f"{format_percent(value)} <small>({format_percent(low)} to {format_percent(high)})</small>"
+
+
+def format_words(words: str) -> str:
+    """Write a sentence as HTML; numbers stay on one line with their signs.
+
+    Parameters
+    ----------
+    words : str
+        Text.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    return for_page(words).replace(" %", "&nbsp;%")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from untwist.audit.findings import Findings, TrainingFacts
-from untwist.data.twins import NOTHING_KNOWN
-from untwist.display import format_probability
+from untwist.display import format_probability, write_range, write_share
 from untwist.model import Candidate
 from untwist.report import charts
 from untwist.report.markup import (
@@ -50,14 +49,14 @@ def write_training(findings: Findings) -> str:
     facts = {
         "Rows": f"{len(findings.audit.given):,}",
         "Columns": f"{trained.n_columns:,}{categories}",
-        "Missing cells": f"{trained.missing_share:.1%}" if trained.missing_share else "none",
+        "Missing cells": write_share(trained.missing_share) if trained.missing_share else "none",
         "Classes": f"{n_classes}{_describe_boosting(trained, n_classes)}",
         "Trees": _describe_trees(trained),
         "Alpha": f"{best.alpha:g}",
     }
     listed = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items())
     tried = [
-        [_write_setting(one, best), f"{one.n_rounds}", f"{one.loss:.4f}", f"{one.error:.1%}"]
+        [_write_setting(one, best), f"{one.n_rounds}", f"{one.loss:.4f}", write_share(one.error)]
         for one in trained.choice.tried
     ]
     return (
@@ -160,7 +159,7 @@ def write_calibration(findings: Findings) -> str:
     """
     audit = findings.audit
     bins = findings.calibration.groups
-    curve = findings.calibration.clean_curve if findings.verdict.tells_how_many else ()
+    curve = findings.calibration.clean_curve if findings.verdict.is_found else ()
     two = len(audit.classes) == 2
     inside = sum(low <= said <= high for said, (_, low, high) in bins)
     label = f"<b>{for_page(audit.classes.tolist()[1], 40)}</b>" if two else "what the model finds likeliest"
@@ -174,22 +173,21 @@ def write_calibration(findings: Findings) -> str:
     counted = write_table(
         "Groups of rows",
         ["predicted", "counted", "95&nbsp;% interval"],
-        [[f"{said:.1%}", f"{share:.1%}", f"{low:.1%} to {high:.1%}"] for said, (share, low, high) in bins],
+        [[write_share(said), write_share(share), write_range(low, high)] for said, (share, low, high) in bins],
     )
     meanings = ""
-    truth = f"What such a prediction means for the truth cannot be told: {NOTHING_KNOWN}."
+    truth = "What such a prediction means for the truth is not told, as no noise was found that could be undone."
     if curve:
         x, y = np.transpose(curve)
         examples = [p for p in (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9) if bins[0][0] - 0.05 < p < bins[-1][0] + 0.05]
         meanings = write_table(
             "What a prediction means",
             ["so labelled", "truly so"],
-            [[f"{p:.0%}", format_probability(float(np.interp(p, x, y)))] for p in examples],
+            [[f"{100 * p:.0f} %", format_probability(float(np.interp(p, x, y)))] for p in examples],
         )
         truth = (
-            "The curve says what such a prediction means for the truth, "
-            + ("with the noise undone" if audit.noise.found else "which hardly differs where no noise was found")
-            + ": noise pulls shares towards the middle, untwisting takes them back."
+            "The curve says what such a prediction means for the truth, with the noise undone: noise pulls shares "
+            "towards the middle, untwisting takes them back."
         )
     return (
         f"<p>Each dot is a group of rows: across, how likely they were held to be labelled {label}; up, how many are. "
@@ -226,8 +224,10 @@ def write_columns(findings: Findings) -> str:
     words = "How much of what all splits gained is due to each column."
     if rest := len(names) - len(lines):
         words += f" All other columns ({rest:,}) together: {format_percent(1.0 - float(shares[order].sum()))}."
-    chart = charts.draw_shares(lines, "Importance: " + "; ".join(f"{clip(name, 30)} {one:.1%}" for name, one in lines))
-    cells = [[for_page(name, 60), f"{one:.1%}"] for name, one in lines]
+    chart = charts.draw_shares(
+        lines, "Importance: " + "; ".join(f"{clip(name, 30)} {write_share(one)}" for name, one in lines)
+    )
+    cells = [[for_page(name, 60), write_share(one)] for name, one in lines]
     table = write_table("Importance of columns", ["column", "share of the gain"], cells)
     return f"<p>{words}</p>" + place_beside(write_figure(chart), table)
 

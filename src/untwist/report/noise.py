@@ -7,7 +7,9 @@ import numpy as np
 from untwist.audit.findings import Findings
 from untwist.audit.labels import LabelAudit
 from untwist.audit.slices import Slice
-from untwist.data.twins import HOW_MANY_UNKNOWN, NOTHING_KNOWN
+from untwist.audit.statements import write_conditions, write_count
+from untwist.audit.verdict import FORBIDDING, Verdict
+from untwist.display import write_share
 from untwist.noise.two_classes import ENOUGH_EVIDENCE
 from untwist.report import charts
 from untwist.report.markup import (
@@ -21,12 +23,14 @@ from untwist.report.markup import (
 )
 from untwist.text import clip, for_page
 
-__all__ = ["write_noise", "write_share"]
+__all__ = ["write_noise", "write_part"]
 
 #: Bars in a chart, at most.
 MOST_BARS = 12
 #: Labels in a table, at most.
 MOST_LABELS = 100
+#: Classes whose upper bound is in a table, at most: the highest.
+MOST_BOUNDED = 25
 #: Slices, or confusions, in a table, at most.
 MOST_PARTS = 6
 #: Pairs of a class and a label that are told in a sentence each, at most.
@@ -46,68 +50,72 @@ def write_noise(findings: Findings) -> str:
     str
         HTML.
     """
-    audit = findings.audit
+    audit, verdict = findings.audit, findings.verdict
     parts = [f"<p>{_write_certainty(findings)}</p>"]
     if audit.review is not None and audit.review.wrong:
         parts.append(
             "<p class=aside>By true class, and in the matrix, shares are those of the labels before the review. By "
             "label they are those of the labels that the data hold.</p>"
         )
-    if not findings.verdict.tells_how_many:
-        parts.append(
-            f"<p>No share of wrong labels is told, of all or of one class: {HOW_MANY_UNKNOWN}, where wrong labels look "
-            "right; audit the labels once more, and say which rows belong together.</p>"
-        )
-    else:
-        parts += [
-            _write_true_rates(audit),
-            _write_matrix(findings),
-            _write_rates(findings),
-            _write_confusions(findings),
-        ]
+    if verdict.is_found:
+        parts += [_write_true_rates(verdict), _write_matrix(findings), _write_rates(findings)]
+        parts.append(_write_confusions(findings))
+    elif verdict.by_class and not verdict.is_chance:
+        parts.append(_write_bounds(verdict))
     parts.append(_write_slices(findings))
     if not np.all(audit.weight == 1):
         parts.append("<p class=aside>Shares count each row with its sample weight.</p>")
     return "".join(parts)
 
 
+def _write_bounds(verdict: Verdict) -> str:
+    """How much of each true class bears another label at most, where no noise was found."""
+    conditions = write_conditions(verdict.upper_bound.rests_on)
+    worst = sorted(verdict.by_class, key=lambda one: -one.high)[:MOST_BOUNDED]
+    chosen = [one for one in verdict.by_class if one in worst]
+    lines = [[for_page(one.name, 40), format_percent(one.high)] for one in chosen]
+    table = write_table(
+        f"Of each true class, how much bears another label at most{conditions}", ["true class", "upper bound"], lines
+    )
+    n_more = len(verdict.by_class) - len(lines)
+    return table + (f"<p class=aside>... and less of the {n_more:,} other classes.</p>" if n_more else "")
+
+
 def _write_rates(findings: Findings) -> str:
     """Which share of the rows of each given label bears it wrongly, as a chart and a table."""
-    audit = findings.audit
-    labels = audit.classes.tolist()
-    shares = [audit.rate_by_label[label] for label in labels]
+    verdict = findings.verdict
+    labels = [one.name for one in verdict.by_label]
     before = findings.n_rows_given
     after = findings.n_rows_corrected
     order = list(range(len(labels)))
     if len(labels) > MOST_BARS:
-        order.sort(key=lambda i: (-shares[i][0], i))
-    bars = [(str(labels[i]), shares[i]) for i in order[:MOST_BARS]]
+        order.sort(key=lambda i: (-verdict.by_label[i].value, i))
+    bars = [(labels[i], verdict.by_label[i]) for i in order[:MOST_BARS]]
     chart = charts.draw_intervals(
-        bars,
-        "Share of wrong labels by given label: " + "; ".join(f"{clip(name, 30)} {one[0]:.1%}" for name, one in bars),
+        [(name, (one.value, one.low, one.high)) for name, one in bars],
+        "Share of wrong labels by given label: "
+        + "; ".join(f"{clip(name, 30)} {write_share(one.value)}" for name, one in bars),
         x_words="share of wrong labels; shaded: all labels",
-        band=audit.noise_rate,
+        band=(verdict.share.value, verdict.share.low, verdict.share.high),
     )
     # A number that nobody should make is not shown.
-    n_columns = 3 if findings.verdict.why_not_corrected else 4
+    n_columns = 3 if verdict.why_not_corrected else 4
     lines = [
-        [for_page(labels[i], 40), f"{before[i]:,}", format_interval(shares[i]), f"{after[i]:,}"][:n_columns]
+        [for_page(labels[i], 40), f"{before[i]:,}", format_interval(verdict.by_label[i]), f"{after[i]:,}"][:n_columns]
         for i in order[:MOST_LABELS]
     ]
-    table = write_table("Labels as given", ["label", "rows", "wrong", "rows, corrected"][:n_columns], lines)
+    header = ["of labels that say", "rows", "are wrong", "rows, corrected"][:n_columns]
+    table = write_table("Labels as given", header, lines)
     if len(labels) > MOST_BARS:
         which = f"All {len(labels)} labels" if len(labels) <= MOST_LABELS else f"{MOST_LABELS} of {len(labels)} labels"
         table = f"<details><summary>{which}</summary>{table}</details>"
-    caption = "Of the rows that bear a label, how many bear it wrongly. The lines are 95&nbsp;% intervals."
-    if not audit.noise.found:
-        alike = " that is the same everywhere" if findings.is_uneven else ""
-        caption += f" No noise{alike} was found: this is what would fit if there were some."
+    caption = "Of labels that say so, how many are wrong. The lines are 95&nbsp;% intervals."
     return place_beside(write_figure(chart, caption), table)
 
 
 def _write_certainty(findings: Findings) -> str:
     """Who judged, and what shows that labels are wrong, or why nothing does."""
-    audit = findings.audit
+    audit, verdict = findings.audit, findings.verdict
     if audit.noise.is_given:
         return "The noise rates were given, not estimated, so that there are no intervals."
     judge = "No row was judged by a model that had seen it."
@@ -119,18 +127,21 @@ def _write_certainty(findings: Findings) -> str:
         judge = (
             f"The labels were judged by {for_page(audit.judge.name, 80)}; probabilities were calibrated to them first."
         )
+    if verdict.is_chance:
+        return f"{judge} The labels are outcomes of chance: what contradicts its row is a surprise, and no mistake."
     words = (
         f"{judge} If labels contradict what similar rows say even where rows are "
-        "as clear as can be, the labels must be wrong; if only unclear rows are contradicted, they are just hard. "
+        "as clear as can be, labels are wrong if they are judgements and errors do not depend on features; if only "
+        "unclear rows are contradicted, they may just be hard. "
     )
-    return words + (_name_evidence(audit) if audit.noise.found else _say_what_is_lacking(findings))
+    return words + (_name_evidence(audit) if verdict.is_found else _say_what_is_lacking(findings))
 
 
 def _say_what_is_lacking(findings: Findings) -> str:
     """Why no noise was found."""
-    hidden = findings.audit.context.hidden_source
-    if not findings.verdict.tells_how_many:
-        return f"Here that cannot be seen: {NOTHING_KNOWN}."
+    hidden, verdict = findings.audit.context.hidden_source, findings.verdict
+    if verdict.notes(*FORBIDDING):
+        return "Here that cannot be seen, as models may have seen the labels that they judge."
     if hidden is not None:
         column = for_page(name_column(hidden.column), 40)
         return (
@@ -142,7 +153,9 @@ def _say_what_is_lacking(findings: Findings) -> str:
             "Here noise that is the same everywhere explains no more than hard rows do, but in the parts below labels "
             "look wrong more often, or are much harder to tell."
         )
-    return "Here wrong labels explain no more than hard rows do: no noise is claimed, no label is doubted."
+    if findings.audit.noise.found:
+        return "Here noise explains the labels better than hard rows do, but its share may be next to nothing."
+    return "Here wrong labels explain no more than hard rows do, so that no label is called wrong."
 
 
 def _name_evidence(audit: LabelAudit) -> str:
@@ -160,39 +173,25 @@ def _name_evidence(audit: LabelAudit) -> str:
     return words + f"; {ENOUGH_EVIDENCE:g} would be enough to count as found."
 
 
-def _write_true_rates(audit: LabelAudit) -> str:
-    """Which share of each true class is mislabelled."""
-    if not audit.noise.found:
-        return ""
-    if len(audit.classes) > 2:
-        return _write_standing_out(audit)
-    neg, pos = audit.noise.list_class_shares()
-    first, second = (for_page(label, 40) for label in audit.classes.tolist())
-    return (
-        f"<p>Of the rows that are truly <b>{first}</b>, {format_interval(neg)} are labelled {second}; "
-        f"of those that are truly <b>{second}</b>, {format_interval(pos)} are labelled {first}.</p>"
-    )
-
-
-def _write_standing_out(audit: LabelAudit) -> str:
-    """Which classes often bear one other label."""
-    lines = [
-        f"<li><b>{for_page(one.truth, 40)}</b> is often labelled <b>{for_page(one.label, 40)}</b>: "
-        f"{format_interval((one.share, one.low, one.high))} of it, about {one.rows:,.0f} rows.</li>"
-        for one in audit.confusions()
-        if one.stands_out
-    ]
-    return f"<ul class=steps>{''.join(lines[:MOST_STANDING_OUT])}</ul>" if lines else ""
+def _write_true_rates(verdict: Verdict) -> str:
+    """Which share of each of two true classes is mislabelled, or which pairs of several are frequent."""
+    if len(verdict.by_class) == 2:
+        lines = [
+            f"{format_interval(one)} of true <b>{for_page(one.name, 40)}</b> bear another label"
+            for one in verdict.by_class
+        ]
+    else:
+        lines = [f"<b>{for_page(one.of, 90)}</b>: {format_interval(one)}" for one in verdict.pairs[:MOST_STANDING_OUT]]
+    return f"<ul class=steps>{''.join(f'<li>{line}.</li>' for line in lines)}</ul>" if lines else ""
 
 
 def _write_matrix(findings: Findings) -> str:
     """Which class bears which label, as a table whose colours are the shares; only as wide as a page is."""
     audit = findings.audit
-    noise = audit.noise
     names = [for_page(label, 24) for label in audit.classes.tolist()]
-    if not noise.found or not 2 < len(names) <= MOST_BARS:
+    if not 2 < len(names) <= MOST_BARS:
         return ""
-    intervals = [format_interval(one) for one in findings.verdict.share_by_class]
+    intervals = [format_interval(one) for one in findings.verdict.by_class]
     return write_heat_table(
         "Who is labelled as what: of each true class, the labels that it bears, in %",
         "truly ↓ labelled →",
@@ -205,14 +204,14 @@ def _write_matrix(findings: Findings) -> str:
 
 def _write_confusions(findings: Findings) -> str:
     """Which class bears which label how often, where there are more than two."""
-    if len(findings.audit.classes) == 2 or not findings.audit.noise.found:
+    if len(findings.audit.classes) == 2:
         return ""
     most = MOST_PARTS if len(findings.audit.classes) <= MOST_BARS else MOST_BARS
     lines = [
         [
             f"{for_page(one.confusion.truth, 40)} → {for_page(one.confusion.label, 40)}",
             format_interval((one.confusion.share, one.confusion.low, one.confusion.high)),
-            f"{one.confusion.rows:,.0f}",
+            write_count(one.confusion.rows),
             f"{one.n_suspects:,}",
         ]
         for one in findings.confusions[:most]
@@ -226,7 +225,7 @@ def _write_slices(findings: Findings) -> str:
         [
             f"{for_page(name_column(one.column), 40)} is {for_page(one.where, 60)}",
             f"{one.rows:,}",
-            write_share(one),
+            write_part(one),
             f"{one.p_value:.1g}",
         ]
         for one in findings.slices[:MOST_PARTS]
@@ -242,8 +241,8 @@ def _write_slices(findings: Findings) -> str:
     )
 
 
-def write_share(one: Slice) -> str:
-    """Write the share of wrong labels in a part with its interval; only the upper end where that begins at 0.
+def write_part(one: Slice) -> str:
+    """Write the share of wrong labels in a part with its interval; the limits alone where these begin at 0.
 
     Parameters
     ----------
@@ -255,4 +254,6 @@ def write_share(one: Slice) -> str:
     str
         HTML.
     """
-    return format_interval((one.share_wrong, one.low, one.high)) if one.low > 0 else f"up to {format_percent(one.high)}"
+    if one.low > 0:
+        return format_interval((one.share_wrong, one.low, one.high))
+    return f"0&nbsp;% to {format_percent(one.high)}"

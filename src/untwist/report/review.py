@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from untwist.audit.findings import Findings, count_finds
+from untwist.audit.findings import Findings
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason, describe_value
-from untwist.data.twins import HOW_MANY_UNKNOWN, NOTHING_KNOWN
-from untwist.display import format_probability
+from untwist.audit.statements import write_conditions, write_counts
 from untwist.report import charts
-from untwist.report.markup import (
-    format_percent,
-    name_column,
-    place_beside,
-    write_figure,
-    write_table,
-)
+from untwist.report.markup import format_words, name_column, place_beside, write_figure, write_table
 from untwist.report.worksheet import LEAST_SHOWN_EFFECT, RowNames, pack_worksheet
 from untwist.text import for_page, for_script
 
@@ -78,13 +70,7 @@ def write_review(findings: Findings, rows: RowNames, config: dict[str, Any], tab
     if not len(suspects) and findings.is_uneven:
         return f"<p>No row is listed by itself: {_point_to_parts(findings)}.</p>"
     if not len(suspects):
-        found = "no label is more likely wrong than right"
-        if not findings.verdict.is_found:
-            limit = format_percent(findings.verdict.highest_share)
-            found = f"no evidence of wrong labels was found, though up to {limit} of them are not excluded"
-        if not findings.verdict.tells_how_many:
-            found = NOTHING_KNOWN
-        return f"<p>There is nothing to review: {found}.</p>"
+        return f"<p>No row is listed. {format_words(findings.verdict.sentence)}.</p>"
     sheet = pack_worksheet(findings, rows, table)
     config = config | {"classes": [str(label) for label in audit.classes.tolist()], "row_name": rows.word}
     return f"""<p>{_introduce(findings, sheet.n_suspects)}</p>
@@ -213,49 +199,38 @@ def _point_to_parts(findings: Findings) -> str:
 def _introduce(findings: Findings, n_held: int) -> str:
     n_suspects = len(findings.suspects)
     words = "The rows that were asked for" if findings.asked_for else "The rows whose labels are most likely wrong"
-    number = count_finds(findings.audit, findings.suspects)
-    words += f", the most doubtful first. Of these {n_suspects:,} "
-    if not findings.verdict.tells_how_many:
-        words += f"some may be wrong; {HOW_MANY_UNKNOWN}."
-    elif findings.verdict.is_found:
-        words += f"about {number:,.0f} are expected to be wrong."
-    else:
-        words += (
-            f"up to {math.ceil(number):,} may be wrong. Hard rows look the same as wrong labels here: only a review "
-            "can tell."
-        )
+    order = "the most surprising" if findings.verdict.is_chance else "the most doubtful"
+    number = findings.verdict.describe_yield(findings.audit.expected_yield(findings.suspects))
+    words += f", {order} first: {n_suspects:,}, {number}."
+    if not findings.verdict.is_found and not findings.verdict.is_chance:
+        words += " Hard rows look the same as wrong labels here: only a review can tell."
     if n_suspects > n_held:
         words += f" This page holds the first {n_held:,} of {n_suspects:,}."
     return words
 
 
 def _write_expectation(findings: Findings) -> str:
-    audit = findings.audit
-    suspects = findings.suspects
-    if not findings.verdict.tells_how_many:
+    """How many wrong labels a review finds, by how many rows it has."""
+    audit, suspects, verdict = findings.audit, findings.suspects, findings.verdict
+    if verdict.is_chance:
         return ""
     steps = [k for k in (10, 50, 100, 500, 1000, 5000) if k < len(suspects)] + [len(suspects)]
-    finds = [count_finds(audit, suspects[:k]) for k in steps]
-    up_to = "" if findings.verdict.is_found else "up to "
-    lines = [
-        [
-            f"first {k:,}",
-            f"{up_to}{found:,.1f}",
-            up_to + (f"{found / k:.0%}" if up_to else format_probability(found / k)),
-        ]
-        for k, found in zip(steps, finds, strict=True)
-    ]
+    expected = [audit.expected_yield(suspects[:k]) for k in steps]
+    lines = [[f"first {k:,}", write_counts(one)] for k, one in zip(steps, expected, strict=True)]
+    caption = f"What to expect{write_conditions(expected[-1].rests_on)}"
+    table = write_table(caption, ["rows reviewed", "of them wrong"], lines)
+    if not verdict.is_found:
+        return table
     chart = charts.draw_finds(
         findings.expected_finds,
-        count_finds(audit, audit.ranking) / len(audit.ranking),
+        audit.expect_wrong(audit.ranking) / len(audit.ranking),
         len(suspects),
-        f"Wrong labels expected to be found by a review: {up_to}{finds[-1]:,.0f} among {len(suspects):,} rows",
+        f"Wrong labels expected to be found by a review: {lines[-1][1]} among {len(suspects):,} rows",
     )
-    caption = "What a review is expected to find" if findings.verdict.is_found else "What a review may find at most"
-    caption += ". The dot is the end of the list; the dashed line is a review in any order."
-    return place_beside(
-        write_figure(chart, caption), write_table("What to expect", ["rows reviewed", "truly wrong", "share"], lines)
+    caption = (
+        "What a review is expected to find. The dot is the end of the list; the dashed line is a review in any order."
     )
+    return place_beside(write_figure(chart, caption), table)
 
 
 def _write_filter(word: str, name: str, audit: LabelAudit) -> str:

@@ -6,8 +6,9 @@ import math
 
 from untwist.audit.findings import Findings
 from untwist.audit.sources import Disagreement, SourceQuality
+from untwist.audit.statements import write_count
 from untwist.audit.verdict import LEAST_REPEATED
-from untwist.data.twins import HOW_MANY_UNKNOWN
+from untwist.display import write_share
 from untwist.report import charts
 from untwist.report.markup import format_interval, format_percent, place_beside, write_figure, write_table
 from untwist.text import clip, for_page
@@ -45,7 +46,7 @@ def write_sources(findings: Findings) -> str:
         [
             f"<p>{_introduce(findings)}</p>",
             _write_advice(findings),
-            place_beside(_draw(findings), _write_table(findings)) if findings.verdict.tells_how_many else "",
+            place_beside(_draw(findings), _write_table(findings)) if findings.verdict.is_found else "",
             _write_disagreements(findings.disagreements),
         ]
     )
@@ -56,7 +57,7 @@ def _introduce(findings: Findings) -> str:
     n_sources = len(findings.sources)
     words = f"The labels come from {n_sources:,} sources" if n_sources > 1 else "The labels come from one source"
     words += "."
-    if findings.verdict.tells_how_many:
+    if findings.verdict.is_found:
         words += (
             " The share of wrong labels is estimated for each; where a source has few labels, it is drawn towards that "
             "of the others."
@@ -78,16 +79,15 @@ def _write_advice(findings: Findings) -> str:
     if not bad and len(sources) == 1:
         return ""
     if not bad:
+        if not findings.verdict.is_found:
+            return "<p>Which of them are noisier than the others cannot be told.</p>"
         # The shares of single sources differ by chance, and most where labels are few: only that of all is told.
-        audit = findings.audit
-        in_common = ""
-        if findings.verdict.knows_share:
-            in_common = f": of the labels of all {format_interval(audit.noise_rate)} are wrong"
-        if not (findings.verdict.tells_how_many or findings.verdict.is_found):
-            return "<p>Which of them are noisier than the others cannot be told either.</p>"
-        below = " What the lines below differ by may be chance." if findings.verdict.tells_how_many else ""
-        return f"<p>No source stands out{in_common}.{below}</p>"
-    lines = [_advise(one, tells_share=findings.verdict.tells_how_many) for one in bad[:MOST_TOLD]]
+        in_common = format_interval(findings.verdict.share)
+        return (
+            f"<p>No source stands out: of the labels of all {in_common} are wrong. What the lines below differ by may "
+            "be chance.</p>"
+        )
+    lines = [_advise(one, tells_share=findings.verdict.is_found) for one in bad[:MOST_TOLD]]
     if len(bad) > MOST_TOLD:
         lines.append(f"<li>{len(bad) - MOST_TOLD:,} more sources stand out.</li>")
     return f"<h3>What to do</h3><ul class=steps>{''.join(lines)}</ul>"
@@ -99,27 +99,29 @@ def _advise(one: SourceQuality, *, tells_share: bool) -> str:
     share = format_interval((one.share_wrong, one.low, one.high))
     others = "" if math.isnan(one.others) else f"; of the others {format_percent(one.others)}"
     words = (
-        f"Of the labels of <b>{name}</b> {share} are wrong{others}: about {one.expected_wrong:,.0f} of {one.labels:,}."
+        f"Of the labels of <b>{name}</b> {share} are wrong{others}: about {write_count(one.expected_wrong)} of "
+        f"{one.labels:,}."
     )
     if one.errs_in_one_class:
         worst, *limits = one.worst_class
         share = format_interval((limits[0], limits[1], limits[2]))
         words += f" Most of all it mislabels what is truly <b>{for_page(worst, 40)}</b>, {share} of it."
     if not tells_share:
-        words = f"Labels of <b>{name}</b> are wrong more often than those of the others; {HOW_MANY_UNKNOWN}."
+        words = f"Labels of <b>{name}</b> are wrong more often than those of the others; how many cannot be told."
     if one.is_mostly_wrong:
         return f"<li>{words} Most of what it says is wrong: ask whether its classes were mixed up.</li>"
     return f"<li>{words} Review them first, or leave them out; and ask there how labels are given.</li>"
 
 
 def _draw(findings: Findings) -> str:
+    overall = findings.verdict.share
     rows = [(str(one.name), (one.share_wrong, one.low, one.high)) for one in findings.sources[:MOST_BARS]]
-    described = "; ".join(f"{clip(name, 30)} {share[0]:.1%}" for name, share in rows)
+    described = "; ".join(f"{clip(name, 30)} {write_share(share[0])}" for name, share in rows)
     chart = charts.draw_intervals(
         rows,
         f"Share of wrong labels by source: {described}",
         x_words="share of wrong labels; shaded: all labels",
-        band=findings.audit.noise_rate,
+        band=(overall.value, overall.low, overall.high),
     )
     n_more = len(findings.sources) - len(rows)
     caption = "The share of its labels that are wrong. The lines are 95&nbsp;% intervals."
@@ -133,7 +135,7 @@ def _write_table(findings: Findings) -> str:
             for_page(one.name, 40) + (STANDS_OUT if one.stands_out else ""),
             f"{one.labels:,}",
             format_interval((one.share_wrong, one.low, one.high)),
-            f"{one.expected_wrong:,.0f}",
+            write_count(one.expected_wrong),
         ]
         for one in shown
     ]

@@ -214,12 +214,11 @@ class Workplace {
       if (state === "skip") skipped++;
       if (state !== "keep" && state !== "relabel") continue;
       reviewed++;
-      expected += (sheet.most ?? sheet.wrong)[i];
+      expected += sheet.wrong[i];
       if (state === "relabel") wrong++;
     }
-    if (sheet.cap !== null) expected = Math.min(expected, sheet.cap);
     const number = (value) => value.toLocaleString("en");
-    const hoped = sheet.most ? `up to ${number(Math.ceil(expected))} may be` : `expected ${number(Math.round(expected))}`;
+    const hoped = sheet.found ? `expected ${number(Math.round(expected))}` : `expected 0 to ${number(Math.min(reviewed, sheet.most ?? reviewed))}${sheet.most < reviewed && sheet.most !== null ? " if errors do not depend on features" : ""}`;
     const found = reviewed ? [make("b", {}, `${number(wrong)} of ${number(reviewed)}`), ` ${wrong === 1 && reviewed === 1 ? "was" : "were"} wrong; ${hoped}`] : ["Nothing is decided yet"];
     const open = sheet.n - reviewed - skipped;
     get("yield").replaceChildren(...found, make("span", {}, ` · ${number(open)} open${skipped ? `, ${number(skipped)} skipped` : ""}`));
@@ -236,7 +235,7 @@ class Workplace {
     get("head").replaceChildren(
       make("p", { class: "eyebrow" }, `${this.config.row_name} ${sheet.name[i]}`, source ? ` · labelled by ${source}` : ""),
       make("h3", {}, make("span", { class: "was" }, sheet.classes[sheet.given[i]]), make("span", { class: "arrow" }, " looks like "), make("span", { class: "now" }, sheet.classes[sheet.like[i]])),
-      make("p", { class: "doubt" }, make("b", {}, formatWrong(sheet, i)), " likely wrong", this.describeSimilar(i)),
+      make("p", { class: "doubt" }, make("b", {}, formatWrong(sheet, i)), sheet.expected ? " likely as it was" : " likely wrong", this.describeSimilar(i)),
       ...(decided ? [decided] : []),
     );
     get("keep").children[0].textContent = sheet.classes[sheet.given[i]];

@@ -36,13 +36,12 @@ function listReasons(sheet, i) {
 
 /** Write a probability in percent that does not claim certainty, as Python does. */
 function formatProbability(value) {
-  return value > 0.99 ? "over 99%" : value < 0.01 ? "under 1%" : `${Math.round(100 * value)}%`;
+  return value > 0.99 ? "over 99 %" : value < 0.01 ? "under 1 %" : `${Math.round(100 * value)} %`;
 }
 
-/** How likely a label is wrong, in words. */
+/** How likely a label is wrong; of an outcome of chance, how likely it was. */
 function formatWrong(sheet, i) {
-  if (!sheet.most || sheet.most[i] < 0.01) return formatProbability((sheet.most ?? sheet.wrong)[i]);
-  return `up to ${Math.round(100 * sheet.most[i])}%`;
+  return formatProbability((sheet.expected ?? sheet.wrong)[i]);
 }
 
 // Names of columns are compared without case, blanks and marks, so that `monthly_fee:` finds "Monthly fee".

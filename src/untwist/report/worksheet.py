@@ -114,8 +114,11 @@ def _collect(findings: Findings, rows: RowNames, table: Any, n_suspects: int) ->
         "given": audit.label_indices[shown].tolist(),
         "like": np.searchsorted(audit.classes, audit.predicted[suspects]).tolist(),
         "wrong": audit.wrong[suspects].round(4).tolist(),
-        "most": None if findings.verdict.knows_share else audit.wrong_at_most[suspects].round(4).tolist(),
-        "cap": findings.verdict.most_wrong,
+        "found": findings.verdict.is_found,
+        "most": findings.verdict.most_wrong,
+        "expected": audit.posterior[suspects, audit.label_indices[suspects]].round(4).tolist()
+        if findings.verdict.is_chance
+        else None,
         "source": None
         if audit.context.source is None
         else _intern(map(_write_value, audit.context.source[shown].tolist())),

@@ -9,8 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from threading import Condition
 
-__all__ = ["Connections"]
-
 #: Connections at once, at most. A browser opens six to a server, and a handful of tabs share these.
 MOST_CONNECTIONS = 64
 #: Seconds that a client may take to send its whole request, and again to receive the whole answer.

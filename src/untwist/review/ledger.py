@@ -16,8 +16,6 @@ import numpy as np
 from untwist.data.decisions import KEEP, RELABEL, SKIP, Decisions, match_labels, mean_the_same
 from untwist.files.decisions import HEADER, format_line, read_decisions, write_text
 
-__all__ = ["Ledger"]
-
 #: Characters of a label, at most.
 MOST_LABEL = 1000
 #: Characters of a note, at most.

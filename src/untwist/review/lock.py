@@ -12,8 +12,6 @@ from typing import Any
 
 from untwist.files.whole_files import remove_left_behind
 
-__all__ = ["Lock"]
-
 if sys.platform == "win32":
     import msvcrt
 

@@ -22,8 +22,6 @@ from urllib.parse import parse_qs, urlsplit
 from untwist.review.connections import PATIENCE, Connections
 from untwist.review.ledger import Ledger
 
-__all__ = ["ReviewServer"]
-
 #: The only address that the server listens to.
 LOOPBACK = "127.0.0.1"
 #: Names of that address in a browser.

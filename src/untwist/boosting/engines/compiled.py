@@ -25,14 +25,12 @@ from untwist.boosting.forest import Forest, count_threads, iterate_column_blocks
 from untwist.data.workers import Workers, solo
 from untwist.sums import shorten_broadcast
 from untwist.theory.links import find_link_name
-from untwist.theory.losses import AlphaLoss, Loss, is_alpha_loss
-
-__all__ = ["CompiledBooster", "CompiledDataset", "CompiledEngine", "CompiledTeam", "find_thresholds", "scale_weights"]
+from untwist.theory.losses import AlphaLoss
 
 #: The core takes an empty array for weights that are all 1, and for rows that are not given.
 NOTHING = np.zeros(0)
 
-#: A sparse table stays one where at most one of so many cells is listed. Others take less time and memory when dense.
+#: A sparse table stays one where at most one cell in this many is listed. Others take less time and memory when dense.
 SPARSE_SHARE = 8
 
 #: A booster holds the margin of each row, and two lists of rows with their weights; one of all classes together holds
@@ -51,21 +49,17 @@ class CompiledEngine(Engine):
 
     name: ClassVar[str] = "compiled"
     boosts_jointly: ClassVar[bool] = True
+    boosts_any_loss: ClassVar[bool] = False
     known_settings: ClassVar[frozenset[str]] = frozenset(
         {"l2", "subsample", "max_features", "extra_trees", "max_bins", "min_samples_leaf"} | COLUMN_SETTINGS
     )
-
-    def check_loss(self, loss: Loss) -> None:
-        """Refuse any other loss than the alpha-loss."""
-        if not is_alpha_loss(loss):
-            raise ValueError(f"the compiled engine boosts the alpha-loss only, got {loss!r}")
 
     def make_dataset(self, rows: Rows, settings: EngineOptions) -> CompiledDataset:
         """Bin the rows."""
         return CompiledDataset(rows, max_bins=settings.max_bins, n_jobs=settings.n_jobs)
 
     def count_bytes(self, n_rows: int, n_classes: int, *, jointly: bool) -> int:
-        """Return how many bytes a booster of so many rows holds at least."""
+        """Return how many bytes a booster of these rows holds at least."""
         if not jointly:
             return n_rows * BYTES_PER_ROW
         return n_rows * (BYTES_PER_ROW + n_classes * (BYTES_PER_SCORE + BYTES_PER_GRADIENT * (n_classes > FEW_CLASSES)))
@@ -75,7 +69,7 @@ class CompiledEngine(Engine):
         return CompiledBooster(dataset, task)
 
     def make_team(self, n_threads: int) -> CompiledTeam:
-        """Return so many threads of the core."""
+        """Return threads of the core."""
         return CompiledTeam(n_threads)
 
     def grow_randomised(
@@ -172,7 +166,7 @@ class CompiledBooster:
 
     def __init__(self, dataset: CompiledDataset, task: Task) -> None:
         link, growth = task.link, task.growth
-        assert isinstance(link.loss, AlphaLoss)  # CompiledEngine.check_loss has seen to it.
+        assert isinstance(link.loss, AlphaLoss)  # Engine.check_loss has seen to it.
         weight, unit = NOTHING, 1.0
         if task.weight is not None and not (task.weight == 1).all():
             weight, unit = scale_weights(task.weight)

@@ -17,9 +17,7 @@ from untwist.data.encoding import AcceptedTables
 from untwist.data.folds import hold_out_groups, hold_out_share, split_groups_into_folds, split_into_folds
 from untwist.data.workers import Workers, solo
 from untwist.theory.links import LINKS, Link
-from untwist.theory.losses import Loss
-
-__all__ = ["COLUMN_SETTINGS", "DEEPEST", "Booster", "Dataset", "Engine", "EngineOptions", "Rows", "Task", "TreeGrowth"]
+from untwist.theory.losses import Loss, is_alpha_loss
 
 #: Settings that say something of single columns, which trees of any kind may heed.
 COLUMN_SETTINGS = frozenset({"monotonic_cst", "interaction_cst", "feature_weights"})
@@ -37,7 +35,7 @@ class TreeGrowth:
     Parameters
     ----------
     category_smoothing : float
-        Categories are split in the order of their mean label, each drawn towards 0 by so many rows, so that rare
+        Categories are split in the order of their mean label, each drawn towards 0 by this many rows, so that rare
         categories do not lead that order.
     extra : bool
         Whether only one split of each column, drawn at random, is a candidate at a node: `extra_trees`.
@@ -211,6 +209,8 @@ class Engine(ABC):
         Whether its ensembles are forests. Only then can settings be chosen by folds, and models be saved and exported.
     boosts_jointly : bool
         Whether it can boost all classes together, by a task without a positive class.
+    boosts_any_loss : bool
+        Whether it can boost other losses than the alpha-loss.
     joins_workers : bool
         Whether it takes part in a distributed fit where a communicator is open.
     known_links : frozenset of str
@@ -222,6 +222,7 @@ class Engine(ABC):
     name: ClassVar[str]
     grows_forests: ClassVar[bool] = True
     boosts_jointly: ClassVar[bool] = False
+    boosts_any_loss: ClassVar[bool] = True
     joins_workers: ClassVar[bool] = False
     known_links: ClassVar[frozenset[str]] = frozenset(LINKS)
     known_settings: ClassVar[frozenset[str]] = frozenset()
@@ -232,7 +233,8 @@ class Engine(ABC):
 
     def check_loss(self, loss: Loss) -> None:
         """Raise a ValueError for a loss that the engine cannot boost."""
-        del loss
+        if not self.boosts_any_loss and not is_alpha_loss(loss):
+            raise ValueError(f"the {self.name} engine boosts the alpha-loss only, got {loss!r}")
 
     def accepted_tables(self, estimator: Any, tree_method: str) -> AcceptedTables:
         """Return which tables the engine takes under these settings."""
@@ -248,12 +250,12 @@ class Engine(ABC):
         """Return a booster that has not made a round yet. `dataset` is one that `make_dataset` made."""
 
     def count_bytes(self, n_rows: int, n_classes: int, *, jointly: bool) -> int:
-        """Return how many bytes a booster of so many rows holds at least; 0 where nobody has counted."""
+        """Return how many bytes a booster of these rows holds at least; 0 where nobody has counted."""
         del n_rows, n_classes, jointly
         return 0
 
     def make_team(self, n_threads: int) -> Team | None:
-        """Return so many threads that boost boosters side by side; None where one is boosted after the other."""
+        """Return threads that boost boosters side by side; None where one is boosted after the other."""
         del n_threads
         return None
 

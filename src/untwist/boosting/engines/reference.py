@@ -18,8 +18,6 @@ from untwist.boosting.engines.engine import Engine, EngineOptions, Rows, Task
 from untwist.boosting.ensemble import Ensemble, is_stale
 from untwist.data.encoding import AcceptedTables
 
-__all__ = ["ReferenceBooster", "ReferenceDataset", "ReferenceEngine"]
-
 
 class ReferenceEngine(Engine):
     """Any weak learner, by default regression trees of scikit-learn."""

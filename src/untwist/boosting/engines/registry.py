@@ -9,8 +9,6 @@ from untwist.boosting.engines.engine import Engine
 from untwist.boosting.engines.reference import ReferenceEngine
 from untwist.boosting.engines.xgboost.engine import XGBoostEngine
 
-__all__ = ["ENGINES", "find_engine", "register"]
-
 ENGINES: dict[str, Engine] = {}
 
 

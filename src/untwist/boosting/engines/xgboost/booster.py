@@ -32,15 +32,13 @@ from untwist.boosting.ensemble import Ensemble, is_stale
 from untwist.data.folds import mix_bits
 from untwist.sums import shorten_broadcast
 
-__all__ = ["XGBoostBooster"]
-
 #: The weight of the heaviest validation row in fixed point.
 WHOLE_ROW = 2.0**17
 
 #: A loss of 1 in fixed point. With `WHOLE_ROW` the sums over 2^26 rows fit 64 bits.
 LOSS_UNIT = 2.0**16
 
-#: Sample weights are summed in fixed point with so many units to 1.
+#: Sample weights are summed in fixed point with this many units to 1.
 WEIGHT_UNIT = 2.0**32
 
 #: Posteriors of validation rows are computed to this precision.

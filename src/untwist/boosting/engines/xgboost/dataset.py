@@ -14,20 +14,15 @@ from untwist.boosting.engines.compiled import find_thresholds
 from untwist.boosting.engines.engine import EngineOptions, Rows
 from untwist.boosting.engines.xgboost.weights import find_array_library
 from untwist.boosting.forest import count_threads, iterate_row_blocks
-from untwist.data.folds import mix_bits
+from untwist.data.folds import GOLDEN_RATIO, mix_bits
 from untwist.data.tables import bring_to_host
 from untwist.optional import import_optional
-
-__all__ = ["MISSING_CODE", "XGBoostDataset", "import_xgboost"]
 
 #: The code of a missing value among the codes of bins.
 MISSING_CODE = 255
 
 #: The oldest major version of xgboost whose interface we know.
 OLDEST_VERSION = 3
-
-#: What hashes of rows start from: the fraction of the golden ratio, in 64 bits.
-FIRST_HASH = 0x9E3779B97F4A7C15
 
 
 def import_xgboost() -> Any:
@@ -114,7 +109,7 @@ class XGBoostDataset:
     def hashes(self) -> NDArray[np.uint64]:
         """Return a hash of each row's contents."""
         table = self.table if self.device == "cpu" else self.table.get()
-        hashes = np.full(table.shape[0], FIRST_HASH, dtype=np.uint64)
+        hashes = np.full(table.shape[0], GOLDEN_RATIO)
         for column in range(table.shape[1]):
             values = np.ascontiguousarray(table[:, column])
             # Adding 0.0 makes a positive zero of a negative one, which equals it.

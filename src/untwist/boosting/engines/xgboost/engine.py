@@ -13,9 +13,6 @@ from untwist.boosting.engines.xgboost.booster import XGBoostBooster
 from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
 from untwist.data.encoding import AcceptedTables
 from untwist.data.folds import draw_folds, draw_share
-from untwist.theory.losses import Loss, is_alpha_loss
-
-__all__ = ["XGBoostEngine"]
 
 TREE_METHODS = ("hist", "approx", "exact")
 FINEST_BINS = 255
@@ -27,6 +24,7 @@ class XGBoostEngine(Engine):
     """Trees grown by XGBoost."""
 
     name: ClassVar[str] = "xgboost"
+    boosts_any_loss: ClassVar[bool] = False
     joins_workers: ClassVar[bool] = True
     known_links: ClassVar[frozenset[str]] = frozenset({"clipped", "exact"})
     known_settings: ClassVar[frozenset[str]] = frozenset(
@@ -44,11 +42,6 @@ class XGBoostEngine(Engine):
         if settings.tree_method == "exact" and limited:
             raise ValueError('tree_method="exact" needs a max_depth and knows neither max_leaf_nodes nor max_bins')
 
-    def check_loss(self, loss: Loss) -> None:
-        """Refuse any other loss than the alpha-loss."""
-        if not is_alpha_loss(loss):
-            raise ValueError(f"XGBoost's trees boost the alpha-loss only, got {loss!r}")
-
     def accepted_tables(self, estimator: Any, tree_method: str) -> AcceptedTables:
         """Return the tables that XGBoost takes: only bins can be read in blocks."""
         del estimator
@@ -63,7 +56,7 @@ class XGBoostEngine(Engine):
         return XGBoostBooster(dataset, task)
 
     def count_bytes(self, n_rows: int, n_classes: int, *, jointly: bool) -> int:
-        """Return how many bytes a booster of so many rows holds at least, on a CPU."""
+        """Return how many bytes a booster of these rows holds at least, on a CPU."""
         del n_classes, jointly
         return n_rows * BYTES_PER_ROW
 

@@ -16,12 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
-from untwist.boosting.forest import Forest
-
-__all__ = ["GrownTree", "assemble_forest", "find_last_below", "read_trees"]
-
-#: A set of categories has a bit for each of so many codes.
-MOST_CODES = 256
+from untwist.boosting.forest import MOST_CATEGORIES, Forest
 
 #: Where the next single would be if there were one: numbers from half way there on round to infinity.
 BEYOND_SINGLES = 2.0**128
@@ -149,7 +144,7 @@ class _Nodes:
             if not has_missing[column]:
                 self.missing_left[node] = heavier_left[node]
             if node in tree.right_categories:
-                left = np.ones(MOST_CODES, dtype=np.uint8)
+                left = np.ones(MOST_CATEGORIES, dtype=np.uint8)
                 left[tree.right_categories[node]] = 0
                 left[n_categories[column] :] = self.missing_left[node]
                 self.set[node] = len(sets)

@@ -13,8 +13,6 @@ from untwist import _core
 from untwist.theory.links import CanonicalLink, Link
 from untwist.theory.losses import AlphaLoss
 
-__all__ = ["Weigher", "find_array_library", "sum_weight_and_agreement"]
-
 #: The core takes an empty array for sample weights that are all 1.
 ALL_ONES = np.zeros(0, dtype=np.float32)
 
@@ -41,7 +39,7 @@ class Weigher:
     device : str
         "cpu", or the GPU where the margins are.
     whole_copies : bool
-        Whether sample weights count copies: a row then has so many times the weight of one copy.
+        Whether sample weights count copies: the weight of a row is then that of one copy times their number.
     """
 
     def __init__(self, link: Link, unit: float, device: str, *, whole_copies: bool = False) -> None:

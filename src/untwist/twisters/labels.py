@@ -1,47 +1,38 @@
-"""Twisters: agents that corrupt a sample. A twister turns (X, y) into twisted copies and says what it changed.
-
-Labels of any kind, of two classes or more, are changed by `ClassNoise` and `BernoulliNoise` (all classes alike),
-`PairFlips` (each class is taken for one other), `OneBadClass`, `RandomTransitions` and `TransitionNoise` (by a matrix);
-those of two classes also by `ClassConditionalNoise`. Each knows its matrix, see `transition_matrix`. Noise that is not
-the same everywhere is `SourceNoise` (by who gave the label) and `InstanceNoise` (rising towards the boundary between
-classes, or along a column); these know the matrix of each row, see `transition_matrices`. `FeatureNoise` and `Insider`
-change cells of an array or a pandas frame; what is missing stays missing. The inputs are left alone; `rng` is a
-generator, a seed, or None.
-"""
+"""Twisters of labels: by the true class alone, so that one matrix says it all, or by what the row is."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.feature_selection import mutual_info_classif
-from sklearn.impute import SimpleImputer
 
-from untwist.arguments import (
-    Array,
-    check_count,
-    check_fraction,
-    check_non_negative,
-    check_probabilities,
-    is_missing,
-)
+from untwist.arguments import Array, check_count, check_fraction, check_probabilities
 from untwist.theory import twists
+from untwist.twisters.columns import (
+    Indices,
+    check_rows,
+    encode_table,
+    encode_values,
+    locate_columns,
+    read_numbers,
+    read_table,
+    rewrite,
+    take_column,
+)
 
 __all__ = [
     "BernoulliNoise",
     "ClassConditionalNoise",
     "ClassNoise",
-    "FeatureNoise",
-    "Insider",
     "InstanceNoise",
     "OneBadClass",
     "PairFlips",
@@ -50,12 +41,7 @@ __all__ = [
     "TransitionNoise",
 ]
 
-Indices = NDArray[np.intp]
-# The index of a column, the rows to change in it, and their new values.
-Change = tuple[int, Indices, NDArray[Any]]
-
-
-# ---- labels ----
+# ---- by the true class alone ----
 
 
 class _LabelTwister(ABC):
@@ -89,7 +75,7 @@ class _LabelTwister(ABC):
         values, labels, classes = _read_labels(X, y)
         drawn = self._draw_labels(X, labels, classes, np.random.default_rng(rng))
         changed = np.flatnonzero(drawn != labels)
-        twisted = _rewrite(y if hasattr(y, "iloc") else values, changed, classes[drawn[changed]])
+        twisted = rewrite(y if hasattr(y, "iloc") else values, changed, classes[drawn[changed]])
         return X, twisted, changed
 
 
@@ -98,13 +84,13 @@ def _read_labels(X: Any, y: Any) -> tuple[NDArray[Any], Indices, NDArray[Any]]:
     values = np.asarray(y)
     if values.ndim != 1:
         raise ValueError(f"y must be one label per row, got shape {values.shape}")
-    _check_rows(X, values)
+    check_rows(X, values)
     return values, *_encode_classes("y", values)
 
 
 def _encode_classes(name: str, values: NDArray[Any]) -> tuple[Indices, NDArray[Any]]:
     """Return labels as indices of the classes, and the classes, sorted; a ValueError unless there are two or more."""
-    labels, classes = _encode(values)
+    labels, classes = encode_values(values)
     present = classes[np.unique(labels[labels >= 0])]
     if present.size < 2 or (labels < 0).any():
         raise ValueError(f"{name} must have at least two classes and none missing, got {present[:5]}")
@@ -480,7 +466,7 @@ def _find_class(argument: str, label: Any, classes: NDArray[Any]) -> int:
     return found[0]
 
 
-# ---- labels, by what the row is ----
+# ---- by what the row is ----
 
 
 class _RowTwister(_LabelTwister):
@@ -587,9 +573,9 @@ class SourceNoise(_RowTwister):
             assert isinstance(self.source, tuple)
             if len(self.source) != n_rows:
                 raise ValueError(f"source must be one per row, got {len(self.source)} for {n_rows} rows")
-            return _encode(np.array(self.source, dtype=object))
-        table = _read_table("source", X)
-        return _encode(_take_column(table, _locate("source", [self.source], table)[0]))
+            return encode_values(np.array(self.source, dtype=object))
+        table = read_table("source", X)
+        return encode_values(take_column(table, locate_columns("source", [self.source], table)[0]))
 
 
 @dataclass(frozen=True)
@@ -669,20 +655,20 @@ class InstanceNoise(_RowTwister):
         return rates
 
     def _read_column(self, X: Any) -> Array:
-        table = _read_table("column", X)
+        table = read_table("column", X)
         assert self.column is not None
-        column = _take_column(table, _locate("column", [self.column], table)[0])
+        column = take_column(table, locate_columns("column", [self.column], table)[0])
         if np.asarray(column).dtype.kind == "M":
             days = np.asarray(column)
             return np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(np.float64))
-        if (numbers := _read_numbers(column)) is None:
+        if (numbers := read_numbers(column)) is None:
             raise ValueError(f"column must be one of numbers or dates, which {self.column!r} is not")
         return numbers
 
     def _find_posterior(self, X: Any, labels: Indices, classes: NDArray[Any]) -> Array:
         """Return the probability of each class, row by row."""
         if self.model is None:
-            return _judge_unseen(_encode_table(_read_table("model", X)), labels)
+            return _judge_unseen(encode_table(read_table("model", X)), labels)
         given = self.model.predict_proba(X) if hasattr(self.model, "predict_proba") else self.model
         posterior = check_probabilities("model", given)
         if posterior.ndim == 1 and classes.size == 2:
@@ -728,310 +714,3 @@ def _judge_unseen(numbers: Array, labels: Indices) -> Array:
         warnings.simplefilter("ignore")
         posterior = np.nan_to_num(trees.fit(numbers, labels).oob_decision_function_)
     return np.asarray(posterior, dtype=np.float64)
-
-
-# ---- features ----
-
-
-class _FeatureTwister(ABC):
-    """Changes cells of a table, column by column."""
-
-    @abstractmethod
-    def _draw_changes(self, table: Any, y: Any, rng: np.random.Generator) -> Iterator[Change]:
-        """Draw what to change, at most once for each column."""
-
-    def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, NDArray[np.bool_]]:
-        """Change cells in a copy of X.
-
-        Parameters
-        ----------
-        X : array_like or pandas.DataFrame of shape (n_rows, n_columns)
-            The table; what is missing in it stays missing.
-        y : array_like or None
-            The labels, left as they are.
-        rng : numpy.random.Generator, int or None
-            Where the changes are drawn from.
-
-        Returns
-        -------
-        X_twisted
-            A copy of X with cells changed.
-        y
-            As given.
-        changed : ndarray of bool of shape (n_rows, n_columns)
-            Which cells differ from before.
-        """
-        table = _read_table("X", X)
-        _check_rows(table, y)
-        columns = [_take_column(table, index) for index in range(table.shape[1])]
-        changed = np.zeros(table.shape, dtype=np.bool_)
-        for index, rows, values in self._draw_changes(table, y, np.random.default_rng(rng)):
-            before = np.asarray(columns[index])[rows]
-            columns[index] = _rewrite(columns[index], rows, values)
-            changed[rows, index] = np.asarray(columns[index])[rows] != before
-        if not hasattr(X, "iloc"):
-            # An array has one type: floats if any of its columns has become that.
-            return np.column_stack(columns), y, changed
-        twisted = X.copy()
-        for index in np.flatnonzero(changed.any(axis=0)).tolist():
-            twisted.isetitem(index, columns[index])
-        return twisted, y, changed
-
-
-@dataclass(frozen=True)
-class FeatureNoise(_FeatureTwister):
-    """Takes rows at random, then cells in them, and gives these another value.
-
-    In a column of two values, or of Booleans, the cell gets the other one; else the value of a random other row. The
-    paper's is ``FeatureNoise(p)``.
-
-    Parameters
-    ----------
-    row_rate : float
-        The probability that a row is taken, in [0, 1].
-    cell_rate : float, optional
-        The probability that a cell of such a row is taken; by default `row_rate`.
-    columns : iterable of str or int, optional
-        Names or indices of the columns that may change; by default all.
-
-    Examples
-    --------
-    >>> X, y, changed = FeatureNoise(1.0, columns=[0]).twist([[0, 7], [1, 8]], None, rng=0)
-    >>> X.tolist(), changed.tolist()
-    ([[1, 7], [0, 8]], [[True, False], [True, False]])
-    """
-
-    row_rate: float
-    cell_rate: float | None = None
-    columns: Iterable[str | int] | None = None
-
-    def __post_init__(self) -> None:
-        check_fraction("row_rate", self.row_rate)
-        if self.cell_rate is not None:
-            check_fraction("cell_rate", self.cell_rate)
-        if self.columns is not None:
-            object.__setattr__(self, "columns", _check_column_list("columns", self.columns))
-
-    def _draw_changes(self, table: Any, y: Any, rng: np.random.Generator) -> Iterator[Change]:  # noqa: ARG002
-        cell_rate = self.row_rate if self.cell_rate is None else self.cell_rate
-        twisted_rows = rng.random(len(table)) < self.row_rate
-        every_column = list(range(table.shape[1]))
-        for index in every_column if self.columns is None else _locate("columns", self.columns, table):
-            codes, values = _encode(_take_column(table, index))
-            rows = np.flatnonzero(twisted_rows & (rng.random(len(table)) < cell_rate) & (codes >= 0))
-            new_codes = 1 - codes[rows] if values.size == 2 else codes[_draw_other_rows(codes, rows, rng)]
-            yield index, rows, values[new_codes]
-
-
-@dataclass(frozen=True)
-class Insider(_FeatureTwister):
-    """Spoils the columns that matter, in all rows: numbers by Gaussian noise, categories by moving on to the next one.
-
-    Parameters
-    ----------
-    columns : int or iterable of str or int
-        Names or indices, or a number k for the k most informative about y (by mutual information).
-    noise : float or mapping, default 1.0
-        In standard deviations of each column; or, by column, in the column's own units, and then all other `columns`
-        count as categories, even if they are numbers.
-    shift : float, default 0.5
-        The probability that a category becomes the next one in sorted order, or the first one after the last.
-
-    Examples
-    --------
-    The insider of the paper's online shoppers:
-
-    >>> Insider(["PageValues", "Month", "VisitorType"], noise={"PageValues": 60.0})
-    Insider(columns=('PageValues', 'Month', 'VisitorType'), noise={'PageValues': 60.0}, shift=0.5)
-    >>> Insider([0], shift=1.0).twist([["Dec"], ["Feb"], ["Mar"]], None, rng=0)[0].tolist()
-    [['Feb'], ['Mar'], ['Dec']]
-    """
-
-    columns: int | Iterable[str | int]
-    noise: float | Mapping[str | int, float] = field(default=1.0, hash=False)
-    shift: float = 0.5
-
-    def __post_init__(self) -> None:
-        how_many = isinstance(self.columns, Integral)
-        columns = check_count("columns", self.columns) if how_many else _check_column_list("columns", self.columns)
-        object.__setattr__(self, "columns", columns)
-        check_fraction("shift", self.shift)
-        if not isinstance(self.noise, Mapping):
-            check_non_negative("noise", self.noise)
-        elif how_many:
-            raise ValueError(f"noise must be one number where columns is one too, got {self.noise!r}: name the columns")
-        else:
-            scales = {name: check_non_negative(f"noise of {name!r}", scale) for name, scale in self.noise.items()}
-            object.__setattr__(self, "noise", scales)
-
-    def _draw_changes(self, table: Any, y: Any, rng: np.random.Generator) -> Iterator[Change]:
-        if isinstance(self.columns, int):
-            indices = _find_most_informative(self.columns, table, y, rng)
-        else:
-            indices = _locate("columns", self.columns, table)
-        scales = self._choose_scales(indices, table)
-        for index in indices:
-            column = _take_column(table, index)
-            scale = scales.get(index)
-            if scale is None:
-                codes, values = _encode(column)
-                rows = np.flatnonzero((rng.random(codes.size) < self.shift) & (codes >= 0))
-                yield index, rows, values[(codes[rows] + 1) % max(values.size, 1)]
-            elif (numbers := _read_numbers(column)) is None:
-                raise ValueError(f"noise must be for columns of numbers, not column {index}: leave it out to shift it")
-            else:
-                rows = np.flatnonzero(~np.isnan(numbers))
-                yield index, rows, (numbers + scale * rng.standard_normal(numbers.size))[rows]
-
-    def _choose_scales(self, indices: list[int], table: Any) -> dict[int, float]:
-        """Return by the index of a column how far its noise spreads; a column that has none counts as categories."""
-        if not isinstance(self.noise, Mapping):
-            numbers = {index: _read_numbers(_take_column(table, index)) for index in indices}
-            return {
-                index: self.noise * _find_standard_deviation(values)
-                for index, values in numbers.items()
-                if values is not None
-            }
-        scales = {index: scale for name, scale in self.noise.items() for index in _locate("noise", [name], table)}
-        if stray := sorted(scales.keys() - set(indices)):
-            raise ValueError(f"noise must be for columns among {self.columns}, got one for column {stray[0]}")
-        return scales
-
-
-def _find_most_informative(how_many: int, table: Any, y: Any, rng: np.random.Generator) -> list[int]:
-    """Return the columns of most mutual information with y."""
-    if y is None:
-        raise ValueError("y must be given to find the most informative columns: pass it, or name the columns")
-    check_count("columns", how_many, high=table.shape[1])
-    columns = [_take_column(table, index) for index in range(table.shape[1])]
-    categorical = np.array([_read_numbers(column) is None for column in columns])
-    complete = _encode_table(table)
-    seed = int(rng.integers(2**31))
-    information = mutual_info_classif(complete, np.asarray(y), discrete_features=categorical, random_state=seed)
-    return sorted(np.argsort(-information, kind="stable")[:how_many].tolist())
-
-
-def _draw_other_rows(codes: Indices, rows: Indices, rng: np.random.Generator) -> Indices:
-    """Return for each of `rows` another one whose value is not missing; itself if there is none."""
-    known = np.flatnonzero(codes >= 0)
-    steps_ahead = rng.integers(1, max(known.size, 2), size=rows.size)
-    index_among_known: Indices = (np.searchsorted(known, rows) + steps_ahead) % max(known.size, 1)
-    return known[index_among_known]
-
-
-# ---- columns: of arrays and of pandas frames ----
-
-
-def _check_rows(X: Any, y: Any) -> None:
-    if X is not None and y is not None and len(X) != len(y):
-        raise ValueError(f"X and y must have as many rows, got {len(X)} and {len(y)}")
-
-
-def _read_table(name: str, X: Any) -> Any:
-    """Return X as a frame or an array, or raise a ValueError."""
-    table = X if hasattr(X, "iloc") else np.asarray(X)
-    if table.ndim != 2 or table.shape[1] == 0:
-        reason = "" if name == "X" else f", to find the {name} in,"
-        raise ValueError(f"X must be a table of rows and columns{reason} dense, got shape {np.shape(X)}")
-    return table
-
-
-def _check_column_list(name: str, columns: Any) -> tuple[str | int, ...]:
-    """Return names or indices of columns as a tuple, or raise a ValueError."""
-    listed = None if isinstance(columns, str) or not isinstance(columns, Iterable) else tuple(columns)
-    if listed is None or any(isinstance(one, (bool, np.bool_, float)) for one in listed):
-        raise ValueError(f"{name} must be a list of column names or indices, got {columns!r}")
-    return listed
-
-
-def _locate(argument: str, columns: Iterable[str | int], table: Any) -> list[int]:
-    """Return the indices of columns that are given by name or index; a whole number always counts as an index."""
-    names = list(getattr(table, "columns", ()))
-    indices: dict[int, None] = {}
-    for one in columns:
-        known = range(table.shape[1]) if isinstance(one, Integral) else names
-        found = [index for index, name in enumerate(known) if name == one]
-        if not found:
-            hint = f" or names such as {names[:5]}" if names else ""
-            raise ValueError(f"{argument} must be indices from 0 to {table.shape[1] - 1}{hint}, got {one!r}")
-        indices |= dict.fromkeys(found)
-    return list(indices)
-
-
-def _take_column(table: Any, index: int) -> Any:
-    return table.iloc[:, index] if hasattr(table, "iloc") else table[:, index]
-
-
-def _rewrite(column: Any, rows: Indices, values: NDArray[Any]) -> Any:
-    """Return a copy of an array or a series with these values in these rows, of the same type if it can hold them."""
-    # The nullable numbers of pandas have a type of NumPy within theirs.
-    dtype = getattr(column.dtype, "numpy_dtype", column.dtype)
-    if values.dtype.kind == "f" and dtype.kind in "iuf":
-        with np.errstate(invalid="ignore", over="ignore"):
-            cast = values.astype(dtype)
-        if dtype.kind == "f" or (cast == values).all():
-            values = cast
-        else:
-            # The column held whole numbers, and no longer does.
-            column = column.astype(np.float64)
-    twisted = column.copy()
-    (twisted.iloc if hasattr(twisted, "iloc") else twisted)[rows] = values
-    return twisted
-
-
-def _encode_table(table: Any) -> Array:
-    """Return a table as numbers, with codes for categories and medians for what is missing."""
-    columns = [_take_column(table, index) for index in range(table.shape[1])]
-    numbers = [_read_numbers(column) for column in columns]
-    encoded = [_encode(one)[0] if values is None else values for one, values in zip(columns, numbers, strict=True)]
-    imputer = SimpleImputer(strategy="median", keep_empty_features=True)
-    return np.asarray(imputer.fit_transform(np.column_stack(encoded)), dtype=np.float64)
-
-
-def _find_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    if values.dtype.kind != "O":
-        # NaN differs from itself.
-        return np.asarray(values != values)
-    return np.fromiter(map(is_missing, values), np.bool_, values.size)
-
-
-def _encode(column: Any) -> tuple[Indices, NDArray[Any]]:
-    """Return for each row the code of its value, -1 where it is missing, and the values by their codes.
-
-    The different values are sorted, numbers before text. Of Booleans there are always both.
-    """
-    cells = np.asarray(column)
-    present = ~_find_missing(cells)
-    known = cells[present]
-    if cells.dtype.kind != "O":
-        values, known_codes = np.unique(known, return_inverse=True)
-    else:
-        values = np.array(sorted(set(known), key=lambda value: (isinstance(value, str), value)), dtype=object)
-        code_of = {value: code for code, value in enumerate(values)}
-        known_codes = np.array([code_of[value] for value in known], dtype=np.intp)
-    if values.size and all(isinstance(value, (bool, np.bool_)) for value in values):
-        values = np.array([False, True])
-        known_codes = known.astype(np.intp)
-    codes = np.full(cells.size, -1, dtype=np.intp)
-    codes[present] = known_codes
-    return codes, values
-
-
-def _read_numbers(column: Any) -> Array | None:
-    """Return a column of numbers as floats, NaN where missing; None if it holds categories, Booleans or text."""
-    values = np.asarray(column)
-    present = ~_find_missing(values)
-    if values.dtype.kind == "O":
-        numeric = all(isinstance(one, Real) and not isinstance(one, (bool, np.bool_)) for one in values[present])
-    else:
-        numeric = values.dtype.kind in "iuf"
-    if not numeric or type(column.dtype).__name__ == "CategoricalDtype":
-        return None
-    numbers = np.full(values.size, np.nan)
-    numbers[present] = values[present].astype(np.float64)
-    return numbers
-
-
-def _find_standard_deviation(numbers: Array) -> float:
-    finite = numbers[np.isfinite(numbers)]
-    return float(finite.std()) if finite.size else 0.0

@@ -33,16 +33,6 @@ from untwist.data.closeness import ComparedRows
 from untwist.data.folds import mix_bits
 from untwist.data.sources import UNKNOWN
 
-__all__ = [
-    "HOW_MANY_UNKNOWN",
-    "NOTHING_KNOWN",
-    "SOME_WRONG",
-    "Twins",
-    "draw_rows",
-    "find_split_rows",
-    "find_twins",
-]
-
 #: What is said of labels that the models may have remembered.
 NOTHING_KNOWN = "how many are wrong cannot be told, as the models have all but seen the rows that they judge"
 
@@ -93,12 +83,13 @@ LEAST_HIDDEN = 0.04
 #: most.
 MOST_RELATIVE_DISAGREEMENT = 0.5
 
-#: Rows whose groups have several rows have twins elsewhere only if, in the mean over these rows, such a twin is nearer
-#: than a row of the same group in at least this share of their pairs. It is a half where both are about the same thing.
+#: Rows whose groups have several rows have near-duplicates elsewhere only if, in the mean over these rows, such a one
+#: is nearer than a row of the same group in at least this share of their pairs. It is a half where both are about the
+#: same thing.
 LEAST_NEARER = 0.25
 
 #: A column may name the groups if at least this share of near-duplicates agrees in it.
-LEAST_AGREEMENT_OF_TWINS = 0.98
+LEAST_AGREEMENT = 0.98
 
 #: A column may name the groups if less than this share of the rows beyond agrees in it.
 MOST_AGREEMENT_BEYOND = 0.1
@@ -124,7 +115,7 @@ LEAST_ROWS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Twins:
+class NearDuplicates:
     """Rows of different folds that nearly repeat each other.
 
     Parameters
@@ -148,6 +139,47 @@ class Twins:
     pairs_beyond: NDArray[np.intp]
     column: Any = None
     has_groups: bool = False
+
+    @staticmethod
+    def find(
+        table: ComparedRows,
+        labels: NDArray[np.uint32],
+        fold_of_row: NDArray[np.intp],
+        trained: NDArray[np.bool_],
+        group: NDArray[np.intp] | None = None,
+    ) -> NearDuplicates | None:
+        """Look for rows that nearly repeat rows of other folds.
+
+        Parameters
+        ----------
+        table : ComparedRows
+            Rows that were drawn by `draw_rows`, in its order.
+        labels : ndarray of uint32 of shape (n_rows,)
+            The class of each row.
+        fold_of_row : ndarray of int of shape (n_rows,)
+            The fold that judges each row, -1 for none.
+        trained : ndarray of bool of shape (n_folds, n_rows)
+            Whether each fold trains on each row, or on a copy of it.
+        group : ndarray of int of shape (n_rows,) or None
+            The number of each row's group, `UNKNOWN` where it has no name; None where no groups were given.
+
+        Returns
+        -------
+        NearDuplicates or None
+            None where there are few, or where they tell the label no better than other rows do.
+        """
+        if len(table) < LEAST_ROWS or not table.columns:
+            return None
+        sizes = [len(table)]
+        if sizes[0] >= 2 * FEW_AMONG:
+            sizes.append(FEW_AMONG)
+        whole = _Sample(table, labels, fold_of_row, trained, group)
+        samples = [whole.take_first(size) for size in sizes]
+        found = [one.find() for one in samples]
+        if not any(found):
+            found = [_look_by_fewer_columns(one) for one in samples]
+        # Of equal shares the one among more rows counts.
+        return max((one for one in found if one is not None), key=lambda one: one.share, default=None)
 
     def describe(self, *, for_command: bool = False) -> str:
         """Say in words what was found, what it does, and what to do.
@@ -193,7 +225,7 @@ class Twins:
         best, found = MOST_AGREEMENT_BEYOND, None
         for name, values in columns:
             near, beyond = (_measure_agreement(values, pairs) for pairs in (self.pairs, self.pairs_beyond))
-            if near >= LEAST_AGREEMENT_OF_TWINS and beyond < best:
+            if near >= LEAST_AGREEMENT and beyond < best:
                 best, found = beyond, name
         return found
 
@@ -252,47 +284,6 @@ def draw_rows(
     return np.asarray(rows[np.clip(np.searchsorted(reached, target, side="right") - 1, first, last - 1)])
 
 
-def find_twins(
-    table: ComparedRows,
-    labels: NDArray[np.uint32],
-    fold_of_row: NDArray[np.intp],
-    trained: NDArray[np.bool_],
-    group: NDArray[np.intp] | None = None,
-) -> Twins | None:
-    """Look for rows that nearly repeat rows of other folds.
-
-    Parameters
-    ----------
-    table : ComparedRows
-        Rows that were drawn by `draw_rows`, in its order.
-    labels : ndarray of uint32 of shape (n_rows,)
-        The class of each row.
-    fold_of_row : ndarray of int of shape (n_rows,)
-        The fold that judges each row, -1 for none.
-    trained : ndarray of bool of shape (n_folds, n_rows)
-        Whether each fold trains on each row, or on a copy of it.
-    group : ndarray of int of shape (n_rows,) or None
-        The number of each row's group, `UNKNOWN` where it has no name; None where no groups were given.
-
-    Returns
-    -------
-    Twins or None
-        None where there are few, or where they tell the label no better than other rows do.
-    """
-    if len(table) < LEAST_ROWS or not table.columns:
-        return None
-    sizes = [len(table)]
-    if sizes[0] >= 2 * FEW_AMONG:
-        sizes.append(FEW_AMONG)
-    whole = _Sample(table, labels, fold_of_row, trained, group)
-    samples = [whole.take_first(size) for size in sizes]
-    found = [one.find_twins() for one in samples]
-    if not any(found):
-        found = [_find_twins_by_fewer_columns(one) for one in samples]
-    # Of equal shares the one among more rows counts.
-    return max((one for one in found if one is not None), key=lambda one: one.share, default=None)
-
-
 def find_split_rows(hashes: NDArray[np.uint64], rows: NDArray[np.intp], held_out_weight: Array) -> NDArray[np.bool_]:
     """Tell which of some rows, whose hashes differ, have copies that several folds set aside.
 
@@ -323,7 +314,7 @@ def find_split_rows(hashes: NDArray[np.uint64], rows: NDArray[np.intp], held_out
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """Different rows in a random order, as `find_twins` is given them."""
+    """Different rows in a random order, as `find_near_duplicates` is given them."""
 
     table: ComparedRows
     labels: NDArray[np.uint32]
@@ -343,7 +334,7 @@ class _Sample:
         return replace(self, table=self.table.take_columns(columns))
 
     @cached_property
-    def n_sisters(self) -> NDArray[np.intp]:
+    def n_group_mates(self) -> NDArray[np.intp]:
         """The number of other rows in the group of each row, 0 where its name is not known."""
         if self.group is None:
             return np.zeros(len(self.table), dtype=np.intp)
@@ -356,7 +347,7 @@ class _Sample:
         n_nearest = min(MOST_NEIGHBOURS, len(self.table) // ROWS_PER_NEIGHBOUR)
         may_leak = self.fold_of_row >= 0
         if self.group is not None:
-            may_leak &= (self.n_sisters > 0) | (self.group == UNKNOWN)
+            may_leak &= (self.n_group_mates > 0) | (self.group == UNKNOWN)
         asked = np.flatnonzero(may_leak)[:MOST_ASKED]
         if not len(asked) or not self.table.places[0].shape[1]:
             return None
@@ -374,7 +365,7 @@ class _Sample:
         pairs = np.repeat(self.neighbours.asked, near.shape[1]), near.ravel()
         return {column: float(squares.mean()) for column, squares in self.table.measure_by_column(*pairs).items()}
 
-    def find_twins(self) -> Twins | None:
+    def find(self) -> NearDuplicates | None:
         """Look for near-duplicates."""
         if self.neighbours is None:
             return None
@@ -392,37 +383,37 @@ class _Sample:
         dimension = max(1.0, 1.0 / max(mean_log_ratio, 1e-6))
         is_rare = dimension * (jump_place + 1) * np.log(jump) >= -np.log(RARE)
         spans_class = jump_place + 2 > MOST_SHARE_OF_CLASS * np.bincount(labels)[labels[asked]]
-        is_twin = is_before & self.trained[self.fold_of_row[asked][:, None], near]
-        has_twin = (jump >= LEAST_JUMP) & is_rare & ~spans_class & is_twin.any(axis=1)
-        if not self._are_as_near_as_sisters(is_twin[has_twin], asked[has_twin], near[has_twin]):
-            has_twin &= self.n_sisters[asked] == 0
-        share = float(has_twin.mean())
+        is_near = is_before & self.trained[self.fold_of_row[asked][:, None], near]
+        has_near = (jump >= LEAST_JUMP) & is_rare & ~spans_class & is_near.any(axis=1)
+        if not self._are_as_near_as_group_mates(is_near[has_near], asked[has_near], near[has_near]):
+            has_near &= self.n_group_mates[asked] == 0
+        share = float(has_near.mean())
         if share < LEAST_SHARE:
             return None
-        rows = np.flatnonzero(has_twin)
+        rows = np.flatnonzero(has_near)
         differs = labels[near] != labels[asked][:, None]
         is_just_beyond = is_after & (place <= jump_place[:, None] + N_BEYOND)
         disagreement, disagreement_beyond = (
-            float(np.mean([differs[row, chosen[row]].mean() for row in rows])) for chosen in (is_twin, is_just_beyond)
+            float(np.mean([differs[row, chosen[row]].mean() for row in rows])) for chosen in (is_near, is_just_beyond)
         )
         hidden = share * (disagreement_beyond - disagreement)
         if hidden < LEAST_HIDDEN or disagreement > MOST_RELATIVE_DISAGREEMENT * disagreement_beyond:
             return None
-        pairs = np.column_stack([asked[rows], near[rows, is_twin[rows].argmax(axis=1)]])
+        pairs = np.column_stack([asked[rows], near[rows, is_near[rows].argmax(axis=1)]])
         pairs_beyond = np.column_stack([asked[rows], near[rows, jump_place[rows] + 1]])
-        return Twins(share, disagreement, disagreement_beyond, pairs, pairs_beyond)
+        return NearDuplicates(share, disagreement, disagreement_beyond, pairs, pairs_beyond)
 
-    def _are_as_near_as_sisters(
-        self, is_twin: NDArray[np.bool_], rows: NDArray[np.intp], near: NDArray[np.intp]
+    def _are_as_near_as_group_mates(
+        self, is_near: NDArray[np.bool_], rows: NDArray[np.intp], near: NDArray[np.intp]
     ) -> bool:
-        """Tell whether the twins of some rows are about as near as rows of their groups."""
-        n_sisters = self.n_sisters[rows]
-        if self.group is None or not n_sisters.any():
+        """Tell whether the near-duplicates of some rows are about as near as rows of their groups."""
+        n_group_mates = self.n_group_mates[rows]
+        if self.group is None or not n_group_mates.any():
             return True
-        is_sister = (self.group[near] == self.group[rows][:, None]) & (n_sisters > 0)[:, None]
-        farther_sisters = n_sisters[:, None] - np.cumsum(is_sister, axis=1)
-        n_nearer = (is_twin * farther_sisters).sum(axis=1)[n_sisters > 0]
-        return bool(np.mean(n_nearer / (is_twin.sum(axis=1) * n_sisters)[n_sisters > 0]) >= LEAST_NEARER)
+        is_group_mate = (self.group[near] == self.group[rows][:, None]) & (n_group_mates > 0)[:, None]
+        n_farther_mates = n_group_mates[:, None] - np.cumsum(is_group_mate, axis=1)
+        n_nearer = (is_near * n_farther_mates).sum(axis=1)[n_group_mates > 0]
+        return bool(np.mean(n_nearer / (is_near.sum(axis=1) * n_group_mates)[n_group_mates > 0]) >= LEAST_NEARER)
 
 
 class _Neighbours(NamedTuple):
@@ -433,11 +424,11 @@ class _Neighbours(NamedTuple):
     distance: Array
 
 
-def _find_twins_by_fewer_columns(sample: _Sample) -> Twins | None:
+def _look_by_fewer_columns(sample: _Sample) -> NearDuplicates | None:
     """Look for near-duplicates without the columns that keep neighbours apart most, more and more of them."""
     apart = sample.measure_columns()
-    # Rows that agree in a few categories or small whole numbers do so by chance, and would look like twins once other
-    # columns are left out: the first columns to be left out are all those of categories and of few values.
+    # Rows that agree in a few categories or small whole numbers do so by chance, and would look like near-duplicates
+    # once other columns are left out: the first columns to be left out are all those of categories and of few values.
     columns = [column for column in apart if not _is_coarse(sample.table, column)]
     least = max(LEAST_COLUMNS, (len(columns) + 1) // 2)
     for _ in range(1 + MOST_REMOVALS):
@@ -445,7 +436,7 @@ def _find_twins_by_fewer_columns(sample: _Sample) -> Twins | None:
             return None
         if len(columns) < len(apart):
             sample = sample.take_columns(columns)
-            found = sample.find_twins()
+            found = sample.find()
             if found is not None:
                 return found
             apart = sample.measure_columns()

@@ -7,24 +7,25 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from helpers.grouped_rows import draw_patients
 from helpers.quick import make_classifier, resolve
 from untwist import UntwistClassifier
-from untwist.data import twins as near_twins
+from untwist.data import near_duplicates as near_duplicates
 from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
-from untwist.data.twins import Twins, draw_rows, find_split_rows, find_twins
+from untwist.data.near_duplicates import NearDuplicates, draw_rows, find_split_rows
 from untwist.fit_arguments import SourceColumns
+from untwist.near_duplicates import find_near_duplicates
 from untwist.training_data import TrainingData
 
 
 def look(X, y, **parameters):
     settings = resolve(make_classifier(random_state=0, **parameters).get_params())
-    return TrainingData.collect(settings, X, y).find_twins()
+    return find_near_duplicates(TrainingData.collect(settings, X, y))
 
 
 def look_slowly(X, labels, fold_of_row):
-    """The share of rows with twins of other folds, by all distances, row by row; columns have about the same scale."""
+    """The share of rows with near-duplicates in other folds, by all distances; columns have about the same scale."""
     n_rows = len(X)
     table = ComparedRows(X, TableEncoder(X.shape[1]), range(X.shape[1]))
-    n_nearest = min(near_twins.MOST_NEIGHBOURS, n_rows // near_twins.ROWS_PER_NEIGHBOUR)
+    n_nearest = min(near_duplicates.MOST_NEIGHBOURS, n_rows // near_duplicates.ROWS_PER_NEIGHBOUR)
     asked = range(n_rows)
     logs, found = [], []
     for row in asked:
@@ -33,17 +34,20 @@ def look_slowly(X, labels, fold_of_row):
         order = np.argsort(distance, kind="stable")[:n_nearest]
         distance, near = distance[order], others[order]
         best, last = 0.0, 0
-        for k in range(n_nearest - 1 - near_twins.N_BEYOND):
+        for k in range(n_nearest - 1 - near_duplicates.N_BEYOND):
             if distance[k + 1] / distance[k] > best:
                 best, last = distance[k + 1] / distance[k], k
         logs += [np.log(distance[-1] / distance[k]) for k in range(last + 1, n_nearest - 1)]
         has_other = any(fold_of_row[other] != fold_of_row[row] for other in near[: last + 1])
         of_class = np.count_nonzero(labels == labels[row])
-        found.append((best, last + 1, has_other, last + 2 > near_twins.MOST_SHARE_OF_CLASS * of_class))
+        found.append((best, last + 1, has_other, last + 2 > near_duplicates.MOST_SHARE_OF_CLASS * of_class))
     dimension = max(1.0, 1.0 / np.mean(logs))
     return np.mean(
         [
-            jump >= near_twins.LEAST_JUMP and jump ** (-dimension * k) <= near_twins.RARE and has_other and not is_class
+            jump >= near_duplicates.LEAST_JUMP
+            and jump ** (-dimension * k) <= near_duplicates.RARE
+            and has_other
+            and not is_class
             for jump, k, has_other, is_class in found
         ]
     )
@@ -51,14 +55,14 @@ def look_slowly(X, labels, fold_of_row):
 
 @pytest.mark.parametrize("spread", [0.02, 0.1])
 def test_the_share_is_that_of_the_slow_twin(spread, monkeypatch):
-    monkeypatch.setattr(near_twins, "MOST_ASKED", 10_000)
-    monkeypatch.setattr(near_twins, "LEAST_SHARE", 0.0)
-    monkeypatch.setattr(near_twins, "LEAST_HIDDEN", 0.0)
+    monkeypatch.setattr(near_duplicates, "MOST_ASKED", 10_000)
+    monkeypatch.setattr(near_duplicates, "LEAST_SHARE", 0.0)
+    monkeypatch.setattr(near_duplicates, "LEAST_HIDDEN", 0.0)
     X, y, _, _ = draw_patients(20, 10, 4, spread)
     fold_of_row = np.random.default_rng(0).integers(3, size=len(y))
     trained = fold_of_row[None] != np.arange(3)[:, None]
     table = ComparedRows(X, TableEncoder(X.shape[1]), range(X.shape[1]))
-    found = find_twins(table, y.astype(np.uint32), fold_of_row, trained)
+    found = NearDuplicates.find(table, y.astype(np.uint32), fold_of_row, trained)
     assert found.share == pytest.approx(look_slowly(X, y, fold_of_row), abs=1e-12)
     assert found.share > 0.3
     first, second = found.pairs.T
@@ -97,7 +101,7 @@ def test_a_column_that_names_the_patients_is_named():
 def test_a_command_that_is_advised_is_one_word_and_one_line():
     none = np.empty((0, 2), dtype=np.intp)
     for column, word in {"patient no; ls": "'patient no; ls'", "pat\x1b[31m\n2": "COLUMN", None: "COLUMN"}.items():
-        said = Twins(0.9, 0.0, 0.4, none, none, column).describe(for_command=True)
+        said = NearDuplicates(0.9, 0.0, 0.4, none, none, column).describe(for_command=True)
         assert f"--groups {word}" in said
         assert said.isprintable()
 
@@ -218,8 +222,8 @@ def test_groups_or_folds_that_keep_patients_together_are_answer_enough():
 
 
 def test_large_tables_are_looked_at_in_part(monkeypatch):
-    monkeypatch.setattr(near_twins, "MOST_AMONG", 600)
-    monkeypatch.setattr(near_twins, "FEW_AMONG", 240)
+    monkeypatch.setattr(near_duplicates, "MOST_AMONG", 600)
+    monkeypatch.setattr(near_duplicates, "FEW_AMONG", 240)
     X, y, _, _ = draw_patients(40, 80, 8)
     assert look(X, y).share > 0.8  # Of 80 rows each 15 are left, and 6.
 
@@ -255,7 +259,7 @@ def test_near_twins_whose_labels_differ_fool_nobody():
 
 def test_too_few_rows_tell_nothing():
     X, y, _, _ = draw_patients(20, 5, 4)
-    assert len(y) == near_twins.LEAST_ROWS
+    assert len(y) == near_duplicates.LEAST_ROWS
     assert look(X, y) is not None
     assert look(X[:-1], y[:-1]) is None
 
@@ -276,7 +280,7 @@ def test_numbers_of_half_the_width_are_looked_at_too(dtype):
 
 def look_with_groups(X, y, groups):
     settings = resolve(UntwistClassifier(random_state=0).get_params())
-    return TrainingData.collect(settings, X, y, sources=SourceColumns(groups=groups)).find_twins()
+    return find_near_duplicates(TrainingData.collect(settings, X, y, sources=SourceColumns(groups=groups)))
 
 
 def test_groups_that_do_not_keep_patients_together_are_said_to():
@@ -323,7 +327,7 @@ def test_kinds_of_patients_are_no_twins_where_groups_keep_patients_together(apar
         assert look_with_groups(*draw_clusters(seed, apart, 0.4, visits)) is None
 
 
-def test_patients_who_differ_no_more_than_their_visits_are_twins():
+def test_patients_who_differ_no_more_than_their_visits_are_near_duplicates():
     assert look_with_groups(*draw_clusters(0, 6.0, 0.02, 4)).share > 0.5
 
 
@@ -376,14 +380,14 @@ def test_things_that_are_all_equally_far_from_each_other_are_noticed():
     near = np.array([np.argsort(distance[row] - 2.0 * (rows == row), kind="stable")[1:46] for row in rows])
     labels = (thing % 2).astype(np.uint32)
     fold_of_row = rows % 3
-    sample = near_twins._Sample(
+    sample = near_duplicates._Sample(
         ComparedRows(np.zeros((len(rows), 1)), TableEncoder(1), range(1)),
         labels,
         fold_of_row,
         fold_of_row[None] != np.arange(3)[:, None],
     )
-    sample.__dict__["neighbours"] = near_twins._Neighbours(rows, near, np.take_along_axis(distance, near, axis=1))
-    found = sample.find_twins()
+    sample.__dict__["neighbours"] = near_duplicates._Neighbours(rows, near, np.take_along_axis(distance, near, axis=1))
+    found = sample.find()
     assert found.share == 1.0
     assert (thing[found.pairs[:, 0]] == thing[found.pairs[:, 1]]).all()
     assert (thing[found.pairs_beyond[:, 0]] != thing[found.pairs_beyond[:, 1]]).all()
