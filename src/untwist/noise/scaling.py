@@ -32,13 +32,15 @@ class Scaling(NamedTuple):
     rows: ChosenRows
 
 
-def fit_scaling(rows: ChosenRows) -> Scaling:
+def fit_scaling(rows: ChosenRows, least: float) -> Scaling:
     """Return the matrix scaling that explains the labels best.
 
     Parameters
     ----------
     rows : ChosenRows
         Rows with their twisted posteriors, labels and weights.
+    least : float
+        How close to 0 a posterior may come, as close as one of a transition matrix may: else the rival would win by that.
 
     Returns
     -------
@@ -46,7 +48,7 @@ def fit_scaling(rows: ChosenRows) -> Scaling:
         Its value is at least that of the posteriors as they are.
     """
     n_rows, n_classes = rows.twisted.shape
-    logs = np.log(rows.twisted)
+    logs = np.log(np.maximum(rows.twisted, least))
     logs -= logs.mean(axis=1, keepdims=True)
     at_label = np.arange(n_rows), rows.labels
     identity = np.eye(n_classes)

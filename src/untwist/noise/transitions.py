@@ -200,7 +200,7 @@ def _combine(plausibility: Plausibility, apart: NDArray[np.bool_], *, is_grouped
     in each: no pair of classes is then decided.
     """
     clean = find_clean_fit(plausibility)
-    scaling = fit_scaling(plausibility.rows)
+    scaling = fit_scaling(plausibility.rows, plausibility.least)
     against = PRIOR_AGAINST_NOISE + max(0.0, scaling.value - plausibility.find_likelihood(clean))
     first = _rate_fits(plausibility, apart, clean)
     pairs, fits = _settle_pairs(plausibility, apart, first, clean)
