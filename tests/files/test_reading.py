@@ -302,6 +302,7 @@ MATRICES = {
     "offsets": [[below(1e6), -below(1e6), 0.0]] * 2,
     "class_shares": [0.0, 0.5, 1.0],
     "class_intervals": [[0.0, 1.0]] * 3,
+    "decided_pairs": [[0, 1, 0], [1, 0, 1], [0, 0, 0]],
 }
 BESIDE = {"least": 0.01, "evidence": 1.5, "share": 0.0, "interval": {"tuple": [0.0, 1.0]}, "uneven_limit": 1.0}
 
@@ -319,7 +320,7 @@ def test_matrices_may_lie_on_their_limits():
     for name, expected in MATRICES.items():
         np.testing.assert_array_equal(getattr(found, name), expected)
     assert (found.least, found.evidence, found.share, found.interval) == (0.01, 1.5, 0.0, (0.0, 1.0))
-    assert (found.uneven_limit, found.found) == (1.0, True)
+    assert (found.uneven_limit, found.found, found.decided_pairs.dtype) == (1.0, True, np.bool_)
     read_matrices(beside={"least": below(1.0 / 3.0), "evidence": {"number": "nan"}})
     repeated = {
         name: np.repeat(np.array(MATRICES[name])[:1], 512, axis=0) for name in ("matrices", "slopes", "offsets")
@@ -339,6 +340,9 @@ def test_matrices_may_lie_on_their_limits():
         ({"offsets": [[-1e6, 0.0, 0.0]] * 2}, "offsets are below"),
         ({"class_shares": [0.0, above(1.0), 0.5]}, "class_shares are shares"),
         ({"class_intervals": [[-1e-9, 1.0]] * 3}, "class_intervals are shares"),
+        ({"decided_pairs": [[0, 0.5, 0]] * 3}, "decided_pairs are 0 or 1"),
+        ({"decided_pairs": [[0, 2, 0]] * 3}, "decided_pairs are 0 or 1"),
+        ({"decided_pairs": [[0, 1]] * 3}, "decided_pairs has a number for each class and matrix"),
         ({"beside": {"least": 0.0}}, "the least posterior is positive"),
         ({"beside": {"least": 1.0 / 3.0}}, "the least posterior is positive"),
         ({"beside": {"uneven_limit": above(1.0)}}, ".* lies in"),

@@ -139,7 +139,7 @@ class HiddenSource:
     interval_as_source : tuple of float
         Its 95 % interval.
     suspects_as_feature, suspects_as_source : tuple of int
-        Labels that are more likely wrong than right: there, and in all.
+        As many labels, the most suspect ones, as are expected to be wrong: there, and in all.
     ranges : tuple of pairs of float, or None
         Where the column was cut into ranges of its numbers, those where labels look wrong more often: above the first
         number, and at most the second. None where each value is a group of its own.
