@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from helpers.report_fixtures import read_text, unpack
 from helpers.small_audits import change, make_audit
 from untwist.audit.findings import collect_findings
 from untwist.audit.statements import (
@@ -20,7 +21,9 @@ from untwist.audit.statements import (
     Statement,
 )
 from untwist.audit.verdict import NoticeKind, State
+from untwist.display import format_probability
 from untwist.noise.estimate import CLEAN_LIMIT
+from untwist.report import report
 from untwist.report.summary import write_summary
 
 TWINS = SimpleNamespace(share=0.5, describe=lambda for_command: "twins")
@@ -198,3 +201,16 @@ def test_of_outcomes_of_chance_none_is_called_wrong():
     assert "likely wrong" not in said
     assert audit.expected_yield([0, 1]).low == 0
     assert audit.verdict.describe_yield(audit.expected_yield([0, 1])) == "none of which is called wrong"
+
+
+def test_the_page_of_outcomes_of_chance_lists_surprises():
+    audit = change(make_audit(n=400), chance=True)
+    page = report(audit, title="churn", suspects=audit.suspects(budget=5))
+    text = read_text(page)
+    assert "the most surprising first: 5, none of which is called wrong." in text
+    assert "likely as it was" in text
+    assert " likely wrong " not in text
+    rows = audit.suspects(budget=5)
+    given = audit.posterior[rows, audit.label_indices[rows]]
+    assert unpack(page)["expected"] == pytest.approx(given, abs=5e-5)
+    assert format_probability(float(given[0])) in text

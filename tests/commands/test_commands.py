@@ -450,11 +450,11 @@ def test_a_budget_asks_for_so_many(folder, capsys):
 
 @pytest.mark.slow
 def test_a_budget_is_told_what_it_should_find(folder, capsys):
-    _, out, _ = untwist(capsys, "audit", "people.csv", "--label", "churn", "--budget", 60)
+    _, out, _ = untwist(capsys, "audit", "people.csv", "--label", "churn", "--budget", 40)
     table = prepare_frame(make_people()[0], "churn")
     audit = audit_labels(table.X, table.y, UntwistClassifier(random_state=0).fit(table.X, table.y))
-    expected = audit.wrong[audit.ranking[:60]].sum()
-    assert f"These 60 rows: about {expected:.0f} (" in out
+    expected = audit.wrong[audit.ranking[:40]].sum()
+    assert f"These 40 rows: about {expected:.0f} (" in out
     clean, _ = make_people(noise=0)
     clean.to_csv("clean.csv", index=False)
     _, out, _ = untwist(capsys, "audit", "clean.csv", "--label", "churn")

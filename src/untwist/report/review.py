@@ -171,7 +171,8 @@ def _write_plain_table(findings: Findings, rows: RowNames) -> str:
     """The first rows as a table to read and to print."""
     first = findings.explanations[:MOST_PLAIN]
     body = "".join(_write_line(findings.audit, rows.names[one.row], one) for one in first)
-    heads = [for_page(rows.word, 20), "label", "looks like", "likely wrong", "similar rows against it", "why"]
+    likely = "likely as it was" if findings.verdict.is_chance else "likely wrong"
+    heads = [for_page(rows.word, 20), "label", "looks like", likely, "similar rows against it", "why"]
     head = "".join(f"<th scope=col>{word}</th>" for word in [*heads, "decision"])
     caption = f"The first {len(first):,} suspect rows" if len(findings.suspects) > len(first) else "Suspect rows"
     return f"""<div id=plain class=scroll role=region tabindex=0 aria-label="{caption}"><table id=suspects>
