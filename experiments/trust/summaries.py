@@ -453,8 +453,8 @@ def _tabulate_yields(rows: list[CellRow]) -> TextTable:
     lines.sort(key=lambda line: float(line[2].rstrip(" %")))
     note = (
         "Rows listed by themselves and by a budget, how many were said to be wrong, and how many are; kept: the tables "
-        "where both are within the range that was said; less: those where fewer are wrong than was said at least. Last, "
-        "the average precision of the ranking."
+        "where both are within the range that was said; less: those where fewer are wrong than was said at least. "
+        "Last, the average precision of the ranking."
     )
     header = ["", "tables", "kept", "less", "listed", "promised", "wrong"]
     header += [f"first {BUDGET}", "promised", "wrong", "ranking"]
