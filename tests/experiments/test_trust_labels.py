@@ -431,6 +431,9 @@ def test_intervals_yields_and_harm_are_judged():
     for changed in ({"wrong": 79.0}, {"wrong": 101.0}, {"budget_wrong": 1.0}):
         row = replace(good, **changed)
         assert find_promise([row], "yields in their range, errors by class") == ("0 of 1, 0.0%", "missed")
+    short = "fewer wrong than said at least, errors by class"
+    assert find_promise([replace(good, wrong=79.0)], short) == ("1 of 1", "missed")
+    assert find_promise([replace(good, wrong=101.0)], short) == ("0 of 1", "met")
     assert find_promise([good], "intervals that hold the share, errors by class")[1] == "met"
     narrow = replace(good, high=0.19)
     assert find_promise([narrow], "intervals that hold the share, errors by class")[1] == "missed"
