@@ -87,7 +87,8 @@ def test_the_short_form_of_an_audit_has_its_numbers(shop, three):
 
 
 def test_without_noise_the_short_form_says_what_is_not_excluded(shop):
-    quiet = replace(shop, noise=replace(shop.noise, found=False))
+    silent = {"noise": replace(shop.noise, found=False), "wrong": np.zeros(len(shop.given))}
+    quiet = replace(shop, **silent)
     bound = write_share(quiet.verdict.upper_bound.high)
     assert repr(quiet).endswith(f"undecided, at most {bound} wrong if errors do not depend on features)")
     shown = Reader(quiet._repr_html_())

@@ -15,7 +15,7 @@ from sklearn.metrics import average_precision_score
 import untwist
 from experiments.datasets import Labels
 from experiments.runner import summarise_error, work_alone
-from experiments.trust.cells import CLEAN, FAR, PLANTED, Cell, predict_unseen
+from experiments.trust.cells import CLEAN, FAR, PLANTED, TOLD, Cell, predict_unseen
 from untwist.arguments import Array
 from untwist.audit import audit_labels
 
@@ -162,7 +162,8 @@ def _measure(cell: Cell, row: CellRow) -> CellRow:
     names = np.array([f"class {number:03d}" for number in range(cell.n_classes)])
     labels = cell.y if cell.in_order else names[cell.y]
     start = time.process_time()
-    audit = audit_labels(X, labels, n_jobs=1, random_state=0)
+    told = {"chance": True} if cell.group == TOLD else {}
+    audit = audit_labels(X, labels, n_jobs=1, random_state=0, **told)
     row = _write_claims(replace(row, seconds=time.process_time() - start), audit)
     suspects = audit.suspects()
     row = replace(row, flagged=len(suspects) / len(cell.y))

@@ -31,6 +31,7 @@ __all__ = [
     "FOLLOWING",
     "PLANTED",
     "REAL",
+    "TOLD",
     "Cell",
     "list_cells",
     "load_cells",
@@ -40,6 +41,8 @@ __all__ = [
 
 #: What errors a cell has: none, by the class alone, moved far in an order, by the features, and errors nobody planted.
 CLEAN, PLANTED, FAR, FOLLOWING, REAL = "clean", "by class", "far", "by features", "real"
+#: No errors, and the audit is told that labels are outcomes of chance.
+TOLD = "told"
 #: Rows of a table with classes, and of one whose column is cut, at most.
 MOST_ROWS, MOST_CUT_ROWS = 3_000, 2_000
 #: A class has so many rows, at least; others are dropped.
@@ -87,7 +90,7 @@ class Cell:
     source : str
         Cells of one source are no independent evidence.
     group : str
-        `CLEAN`, `PLANTED`, `FAR`, `FOLLOWING` or `REAL`.
+        `CLEAN`, `PLANTED`, `FAR`, `FOLLOWING`, `REAL` or `TOLD`.
     X : array of float32
         The rows, categories as codes.
     y : array of int
@@ -189,7 +192,7 @@ def list_cells(folder: str | None, quick: bool = False) -> list[Cell]:
 
 
 def _list_quick() -> list[Cell]:
-    cells = [*islice(_simulate_few(12), 1), *islice(_simulate_chance(300), 1), *islice(_simulate_moons(300), 1)]
+    cells = [*islice(_simulate_few(12), 1), *islice(_simulate_chance(300), 2), *islice(_simulate_moons(300), 1)]
     order = list(islice(_simulate_order(400), 2))
     X, y = make_blobs(360, centers=3, n_features=3, cluster_std=1.5, random_state=0)
     blobs = RealTable("blobs", "blobs", X, y, np.ones(3, dtype=bool))
@@ -432,7 +435,9 @@ def _simulate_chance(n_rows: int = 3_000) -> Iterator[Cell]:
         edges = [(0.0,), (-0.4, 0.4), (-0.7, 0.0, 0.7), (-0.8, -0.25, 0.25, 0.8)][n_classes - 2]
         likeliest = np.searchsorted(edges, X[:, 0] if number < 8 else 0.7 * (X[:, 0] + X[:, 1]))
         y = flip(likeliest, spread_evenly(np.array([0.25]), n_classes)[0], rng)
-        yield Cell(f"chance, {number}", "chance", "chance", CLEAN, X.astype(np.float32), y, y, n_classes)
+        untold = Cell(f"chance, {number}", "chance", "chance", CLEAN, X.astype(np.float32), y, y, n_classes)
+        yield untold
+        yield replace(untold, kind="chance, told", group=TOLD)
 
 
 def _simulate_order(n_rows: int = 3_000) -> Iterator[Cell]:

@@ -10,7 +10,7 @@ from scipy import stats
 
 from experiments.tables import TextTable
 from experiments.trust.audits import BUDGET, FOUND, NONE, UNDECIDED, CellRow
-from experiments.trust.cells import CLEAN, FAR, FOLLOWING, PLANTED, REAL
+from experiments.trust.cells import CLEAN, FAR, FOLLOWING, PLANTED, REAL, TOLD
 from experiments.trust.parts import write_mean, write_number
 from untwist.arguments import Array
 
@@ -164,7 +164,7 @@ def _by_kind(rows: Iterable[CellRow]) -> dict[tuple[str, ...], list[CellRow]]:
 def _name(key: tuple[str, ...]) -> str:
     """Name cells: "by class, even .2, several"; a group that says no more than the kind is left out."""
     group, kind, classes = key
-    return f"{kind}, {classes}" if group in (CLEAN, FAR, REAL) else f"{group}, {kind}, {classes}"
+    return f"{kind}, {classes}" if group in (CLEAN, FAR, REAL, TOLD) else f"{group}, {kind}, {classes}"
 
 
 # ---- tables ----
@@ -186,12 +186,12 @@ def make_tables(rows: list[CellRow], before: list[CellRow]) -> list[TextTable]:
     """
     tables = [
         _list_promises(rows),
-        _tabulate_false_claims([row for row in rows if row.group == CLEAN]),
+        _tabulate_false_claims([row for row in rows if row.group in (CLEAN, TOLD)]),
         _list_false_claims([row for row in rows if row.group == CLEAN and _is_found(row)]),
         _tabulate_power([row for row in rows if row.group == PLANTED]),
-        _tabulate_intervals([row for row in rows if not math.isnan(row.true_share)]),
+        _tabulate_intervals([row for row in rows if row.group != TOLD and not math.isnan(row.true_share)]),
         _tabulate_harm([row for row in rows if not math.isnan(row.plain_loss)]),
-        _tabulate_yields([row for row in rows if not math.isnan(row.wrong)]),
+        _tabulate_yields([row for row in rows if row.group != TOLD and not math.isnan(row.wrong)]),
         _tabulate_corrections([row for row in rows if not math.isnan(row.right)]),
         _tabulate_agreement([row for row in rows if not math.isnan(row.agreement)]),
         _tabulate_peer([row for row in rows if not math.isnan(row.peer_flagged)]),
@@ -228,6 +228,9 @@ def _list_promises(rows: list[CellRow]) -> TextTable:
             listed = _mean(row.flagged for row in here)
             promised = f"at most {_percent(MOST_LISTED)}"
             promise(f"rows listed of {where}", _percent(listed, 2), promised, listed <= MOST_LISTED)
+    if told := [row for row in rows if row.group == TOLD]:
+        called = [_is_found(row) or row.changed > 0.0 for row in told]
+        promise("chance=True: a label is called wrong or changed", _count(called), "none", not any(called))
     if few:
         promise("noise found, few rows a class", _count(map(_is_found, few)), "none", not any(map(_is_found, few)))
     for classes in ("two", "several"):
@@ -281,7 +284,8 @@ def _tabulate_false_claims(rows: list[CellRow]) -> TextTable:
     lines = []
     cells = [(_name(key), here) for key, here in _by_kind(rows).items()]
     cells.sort(key=lambda cell: -_mean(float(_is_found(row)) for row in cell[1]))
-    cells += [("all", rows), ("all without chance", [row for row in rows if row.kind != CHANCE])]
+    untold = [row for row in rows if row.group != TOLD]
+    cells += [("all untold", untold), ("all without chance", [row for row in untold if row.kind != CHANCE])]
     for name, here in cells:
         if not here:
             continue
@@ -294,7 +298,8 @@ def _tabulate_false_claims(rows: list[CellRow]) -> TextTable:
         lines.append([name, *counts, bound, *said, *listed])
     note = (
         "No label of these tables is wrong, as far as that is known. Found: on how many tables, and of how many "
-        "sources; at most: the upper limit of that rate by sources."
+        "sources; at most: the upper limit of that rate by sources. Told: with chance=True, by which no label is "
+        "called wrong, and rows listed are those that surprise."
     )
     header = [
         "",
@@ -494,7 +499,9 @@ def _tabulate_agreement(rows: list[CellRow]) -> TextTable:
 
 def _tabulate_peer(rows: list[CellRow]) -> TextTable:
     lines = []
-    for key, here in _by_kind([row for row in rows if row.group not in (CLEAN,) and not math.isnan(row.wrong)]).items():
+    for key, here in _by_kind(
+        [row for row in rows if row.group not in (CLEAN, TOLD) and not math.isnan(row.wrong)]
+    ).items():
         wrong = [row.true_share * row.n_rows for row in here]
         line = [_name(key), str(len(here)), f"{np.mean(wrong):.0f}"]
         precisions = []

@@ -166,7 +166,7 @@ def test_clean_labels_are_not_called_wrong(kind):
         with pytest.raises(ValueError, match="false_discovery_rate must lie in"):
             audit.suspects(false_discovery_rate=7)
         assert audit.suspects(budget=3).size == 3
-        assert "wrong labels; at most" in str(audit) or "cannot be told" in str(audit)
+        assert "no sign of wrong labels; at most" in str(audit) or "cannot be told" in str(audit)
 
 
 def test_what_a_review_finds_is_within_the_range_that_was_told(judged):

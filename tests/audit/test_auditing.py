@@ -97,13 +97,19 @@ def test_a_fit_is_told_what_the_audit_is_told_and_shows_progress_where_asked(row
     monkeypatch.setattr(auditing, "SourceColumns", lambda *given: given)
     monkeypatch.setattr(auditing, "fit_own_model", lambda *given, **told: fits.append((given, told)) or "fitted")
     monkeypatch.setattr(auditing, "ask_fitted_model", lambda *given: given)
-    monkeypatch.setattr(auditing, "_judge", lambda *given: given)
+    monkeypatch.setattr(auditing, "_judge", lambda *given, chance: given)
     monkeypatch.setattr(auditing, "show_progress", lambda on: shown.append(on) or nullcontext())
     audit_labels(X, y)
-    assert fits[0] == ((None, X, y, None, (None, None, None), None, 0), {"cv": None, "n_jobs": None, "random_state": 0})
+    assert fits[0] == (
+        (None, X, y, None, (None, None, None), None, 0),
+        {"order": None, "cv": None, "n_jobs": None, "random_state": 0},
+    )
     told = {"source": "s", "item": "i", "groups": "g"}
     found = audit_labels(X, y, cv=3, n_jobs=2, random_state=5, verbose=1, sample_weight="w", reviewed="r", **told)
-    assert fits[1] == ((None, X, y, "w", ("s", "i", "g"), "r", 1), {"cv": 3, "n_jobs": 2, "random_state": 5})
+    assert fits[1] == (
+        (None, X, y, "w", ("s", "i", "g"), "r", 1),
+        {"order": None, "cv": 3, "n_jobs": 2, "random_state": 5},
+    )
     assert found == (("fitted", X, y, ("s", "i", "g")), X, y, "i")
     assert shown == [False, True]
 
@@ -116,7 +122,7 @@ def judge(unseen, y=None, **told):
     n_classes = unseen.posterior.shape[1]
     noise = make_pairs() if n_classes == 2 else make_matrices(n_classes)
     judges = Judges(unseen, noise, name="somebody", in_sample_reason="seen", encoder="encoder", **told)
-    return auditing._judge(judges, "X", unseen.classes[unseen.labels] if y is None else y, None), noise
+    return auditing._judge(judges, "X", unseen.classes[unseen.labels] if y is None else y, None, chance=False), noise
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -51,8 +51,8 @@ def test_a_model_is_fitted_with_what_was_told(monkeypatch):
 
     monkeypatch.setattr(judges, "UntwistClassifier", Double)
     columns = SourceColumns("s", "i", "g")
-    fit = judges.fit_own_model(None, "X", "y", "w", columns, "r", 1, cv=3, n_jobs=2, random_state=5)
-    assert made[0] == {"cv": 3, "n_jobs": 2, "random_state": 5, "verbose": 1}
+    fit = judges.fit_own_model(None, "X", "y", "w", columns, "r", 1, order=None, cv=3, n_jobs=2, random_state=5)
+    assert made[0] == {"order": None, "cv": 3, "n_jobs": 2, "random_state": 5, "verbose": 1}
     told = {"sample_weight": "w", "reviewed": "r", "source": "s", "item": "i", "groups": "g"}
     assert made[1] == (("X", "y"), told)
     assert isinstance(fit, Double)

@@ -325,7 +325,7 @@ def test_labels_are_replaced_only_where_noise_was_found_between_their_classes():
     with pytest.warns(UserWarning, match="no label is replaced: it is undecided"):
         np.testing.assert_array_equal(audit.corrected(is_open), audit.given)
     np.testing.assert_array_equal(audit.corrected(np.arange(600), force=True), audit.predicted)
-    # By default the suspects are asked for that are likely wrong.
+    # By default the suspects are asked for that are likely wrong; nothing is warned of where all of them are settled.
     silent = change(audit, noise=change(audit.noise, found=False))
     with pytest.warns(UserWarning, match="no label is replaced: it is undecided"):
         np.testing.assert_array_equal(silent.corrected(), silent.given)

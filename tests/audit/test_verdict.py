@@ -150,7 +150,7 @@ def test_confusions_along_an_order_are_mentioned_whether_it_was_told_or_not():
     names = ["b", "d", "a", "c"]
     for one in (told, audit):
         (notice,) = one.verdict.notes(NoticeKind.ORDER)
-        listed = notice.sentence.python.split("order ")[1].split(":")[0].split(", ")
+        listed = [one.strip("'") for one in notice.sentence.python.split("order ")[1].split(":")[0].split(", ")]
         assert listed in (names, names[::-1])
     pairs = np.array([[80, 20, 0, 0], [20, 80, 0, 0], [0, 0, 80, 20], [0, 0, 20, 80]])
     features, labels = np.repeat(np.indices((4, 4)).reshape(2, 16), pairs.ravel(), axis=1)

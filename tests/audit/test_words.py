@@ -67,13 +67,23 @@ def test_the_first_line_says_how_many_are_wrong_and_the_next_ones_of_which_class
     assert f"; {len(three.suspects())} suspects, about {found.value:.0f} (" in str(three)
 
 
-def test_pairs_that_stand_out_are_named_and_no_more_than_a_few(monkeypatch):
-    pairs = [Confusion("x", n, n / 100, 0.005, 0.2, 3.0, stands_out=n != 7) for n in range(9, 2, -1)]
+def test_pairs_that_stand_out_and_were_found_are_named_and_no_more_than_a_few(monkeypatch):
+    pairs = [
+        Confusion("a", name, share, 0.005, 0.2, 3.0, stands_out=name != "d")
+        for name, share in zip("bcdefgh", (0.09, 0.08, 0.07, 0.06, 0.05, 0.04, 0.03), strict=True)
+    ]
     stub_method(monkeypatch, "confusions", pairs)
-    named = [f"  true class x labelled {n}: {n}.0 % (0.5 % to 20.0 %)" for n in (9, 8, 6, 5)]
-    audit = make_audit()
-    assert str(audit).splitlines()[5:] == named
-    assert [one.of for one in audit.verdict.pairs] == [f"true class x labelled {n}" for n in (9, 8, 6, 5, 4, 3)]
+    audit = make_audit(8)
+    told = [
+        f"  true class a labelled {name}: {share}.0 % (0.5 % to 20.0 %)"
+        for name, share in zip("bcef", (9, 8, 6, 5), strict=True)
+    ]
+    assert str(audit).splitlines()[9:] == told
+    assert [one.of for one in audit.verdict.pairs] == [f"true class a labelled {name}" for name in "bcefgh"]
+    undecided = np.ones((8, 8), dtype=bool)
+    undecided[0, 2] = False
+    some = change(audit, noise=change(audit.noise, decided_pairs=undecided)).verdict.pairs
+    assert [one.of for one in some] == [f"true class a labelled {name}" for name in "befgh"]
     silent = change(audit, noise_rate=(0.1, 0.0, 0.2)).verdict
     assert silent.pairs == silent.by_label == ()
 
@@ -101,13 +111,15 @@ def test_without_noise_the_first_rows_are_offered(for_command):
     first, *others = audit.verdict.describe(for_command=for_command).splitlines()
     bound = f"at most {100 * audit.verdict.upper_bound.high:.1f} % are wrong if errors do not depend on features"
     unknown = "60 labels: whether labels are wrong or rows are hard cannot be told from these data"
-    assert first == f"{unknown}; {bound}; {offer} first"
+    n_suspects = len(audit.suspects())
+    assert first == f"{unknown}; {bound}; {n_suspects} suspects, 0 to {n_suspects} of them wrong; {offer} first"
     assert others == []
     reviewed = np.arange(60) < 7
     settled = change(audit, reviewed=reviewed, predicted=np.where(reviewed, audit.given, audit.predicted))
     fooled = change(settled, twins=TWINS).verdict.describe(for_command=for_command).splitlines()
+    n_suspects = len(settled.suspects())
     assert fooled == [
-        unknown,
+        f"{unknown}; {n_suspects} suspects, 0 to {n_suspects} of them wrong",
         f"  twins, {'command' if for_command else 'Python'}",
         "  7 rows are reviewed: their labels are right",
         "  how many of the 53 rows not reviewed have a wrong label cannot be told",

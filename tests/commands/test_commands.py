@@ -435,7 +435,7 @@ def test_labels_of_which_it_is_undecided_are_replaced_by_force_alone(folder, cap
         assert status == 0
         changed = np.flatnonzero(pd.read_csv("c.csv")["churn"].to_numpy() != frame["churn"].to_numpy())
         assert changed.tolist() == sorted(asked[0][n_left:].tolist())
-        left = "2 are left, as it is undecided whether labels are wrong or rows are hard: --force replaces them, too"
+        left = "2 more look wrong, but it is undecided whether labels are wrong or rows are hard; --force replaces them"
         assert (left in told) == (n_left > 0)
         Path("c.csv").unlink()
     assert len(asked) == 1
@@ -737,7 +737,7 @@ def test_an_audit_by_source_speaks_of_options_and_all_keys_are_documented(folder
     frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(label=y, branch=source)
     frame.to_csv("branches.csv", index=False)
     options = ["audit", "branches.csv", "--label", "label", "--source", "branch"]
-    monkeypatch.setattr("untwist.audit.verdict.MOST_SOURCES", 0)
+    monkeypatch.setattr("untwist.audit.verdict.MOST_NAMED", 0)
     _, out, _ = untwist(capsys, *options)
     assert "... and 1 more sources stand out: --json lists them all" in out
     assert "list_sources()" not in out

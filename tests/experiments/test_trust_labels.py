@@ -15,7 +15,7 @@ from experiments import results
 from experiments.halves import JUDGING, OF_THE_PAPER, find_half
 from experiments.trust import audits, cells, program, real_tables, summaries
 from experiments.trust.audits import FOUND, UNDECIDED, CellRow, measure_cell
-from experiments.trust.cells import CLEAN, FAR, FOLLOWING, PLANTED, REAL
+from experiments.trust.cells import CLEAN, FAR, FOLLOWING, PLANTED, REAL, TOLD
 from untwist.commands.main import run_program
 
 ROOT = Path(__file__).parents[2]
@@ -145,11 +145,11 @@ def test_matrices_of_planted_errors_are_what_they_say(n_classes):
 
 
 def test_clean_cells_have_no_wrong_label_and_planted_ones_as_many_as_they_say(quick):
-    assert {cell.group for cell in quick} == {CLEAN, PLANTED, FAR, FOLLOWING}
+    assert {cell.group for cell in quick} == {CLEAN, PLANTED, FAR, FOLLOWING, TOLD}
     for cell in quick:
         share = np.mean(cell.y != cell.true)
         assert set(np.unique(cell.y)) == set(range(cell.n_classes))
-        if cell.group == CLEAN:
+        if cell.group in (CLEAN, TOLD):
             assert share == cell.rate == 0.0
         elif cell.group in (PLANTED, FAR):
             assert share == pytest.approx(cell.rate, abs=3.5 * math.sqrt(cell.rate / len(cell.y)))
@@ -221,7 +221,7 @@ def test_cells_are_the_same_today_and_tomorrow_and_can_be_kept(tmp_path, quick):
 @pytest.mark.slow
 def test_without_any_folder_or_package_there_are_cells_of_every_group(no_packages):
     made = cells.list_cells(None)
-    assert {cell.group for cell in made} == {CLEAN, PLANTED, FAR, FOLLOWING}
+    assert {cell.group for cell in made} == {CLEAN, PLANTED, FAR, FOLLOWING, TOLD}
     assert len({cell.key for cell in made}) == len(made)
     assert {cell.n_seeds for cell in made} == {1, cells.SEEDS_FAR, cells.SEEDS_AGREEING}
     assert all(np.unique(cell.y).tolist() == list(range(cell.n_classes)) for cell in made)
@@ -284,6 +284,11 @@ def test_clean_and_unknown_labels_have_rows_too(quick):
     assert (unknown.error, unknown.state) == ("", row.state)
     assert math.isnan(unknown.true_share)
     assert math.isnan(unknown.plain_loss)
+
+
+def test_outcomes_of_chance_are_none_of_them_wrong_where_that_is_told(quick):
+    (row,) = measure_cell(next(cell for cell in quick if cell.group == TOLD))
+    assert (row.error, row.state != FOUND, row.changed) == ("", True, 0.0)
 
 
 def test_a_posterior_of_a_class_that_lost_its_labels_is_nothing(quick):
@@ -358,10 +363,10 @@ def test_means_have_intervals_by_sources():
 
 
 def make_row(name="a", group=CLEAN, kind="classes", **more):
-    right = {CLEAN: 1.0}.get(group, 0.8)
+    right = 1.0 if group in (CLEAN, TOLD) else 0.8
     numbers = dict.fromkeys(["promised", "promised_low", "promised_high", "wrong", "flagged", "share", "low"], 0.0)
     numbers |= dict.fromkeys(["budget_promised", "budget_low", "budget_high", "budget_wrong", "least_gain"], 0.0)
-    row = CellRow(name, kind, name, group, 2, 1000, 0.0 if group == CLEAN else 0.2, least=400, state=UNDECIDED)
+    row = CellRow(name, kind, name, group, 2, 1000, 0.0 if right == 1.0 else 0.2, least=400, state=UNDECIDED)
     row = replace(row, forest=0.95, true_share=1 - right, high=0.3, upper=0.3, classes_covered=1.0, **numbers)
     row = replace(row, right=right, corrected=right, changed=0.0, plain_loss=0.5, clean_loss=0.5, loss_error=0.001)
     return replace(replace(row, plain_accuracy=0.8, clean_accuracy=0.8, version="0.2.0"), **more)
@@ -391,6 +396,11 @@ def test_false_claims_are_counted_listed_and_bounded():
     assert first[:5] == ["chance, two", "1", "1", "1", "1"]
     assert second[:5] == ["classes, two", "100", "100", "0", "0"]
     assert listed.lines == [["z (chance)", "2", "1000", "0.95", "25.0% (20.0% to 30.0%)", "60.0%", "0.0%"]]
+    told = [make_row(kind="chance, told", group=TOLD)]
+    words = "chance=True: a label is called wrong or changed"
+    assert find_promise(told, words) == ("0 of 1", "met")
+    assert find_promise([replace(told[0], changed=0.1)], words)[1] == "missed"
+    assert find_promise([*rows, *told], "noise found on clean tables")[0].startswith("1 of 101,")
     few = [make_row(kind="few rows", n_classes=30, state=FOUND)]
     assert find_promise(few, "noise found, few rows a class") == ("1 of 1", "missed")
 

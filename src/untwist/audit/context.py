@@ -116,13 +116,11 @@ class AuditContext:
         Rows of different folds that nearly repeat each other, where so many do that the models may have remembered
         labels; None where there are none. With groups they are looked for among rows whose group has several rows or
         is not known. Nothing is excluded of such rows.
-    chance : bool
-        Whether labels are outcomes that chance has a part in, none of which is called wrong.
     order : array of int or None
         The place of each class where classes have a natural order, as numbers and ordered categories have; None where
         they have none.
     chance : bool
-        Whether the labels are outcomes of chance, as who leaves and who stays: none is called wrong then.
+        Whether labels are outcomes that chance has a part in, none of which is called wrong.
     """
 
     source: NDArray[Any] | None = None

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from untwist.arguments import Array
 from untwist.audit.confusions import expect_labels
 from untwist.audit.context import find_positions
+from untwist.audit.reviewed import claims_noise
 from untwist.data.cells import list_some
 from untwist.sums import add_up
 
@@ -152,7 +153,7 @@ def doubt_correction(audit: LabelAudit) -> str:
     -------
     str
     """
-    if not audit.noise.found:
+    if not claims_noise(audit):
         return UNDECIDED
     classes = audit.classes.tolist()
     if len(classes) == 2:

@@ -39,6 +39,7 @@ from untwist.audit.statements import (
     write_shares,
 )
 from untwist.audit.yields import count_wrong
+from untwist.data.cells import list_some
 from untwist.data.groups import read_groups
 from untwist.display import write_share
 from untwist.noise.bounds import bound_rates, bound_share
@@ -390,7 +391,7 @@ def find_verdict(audit: LabelAudit) -> Verdict:
     n_judged = len(audit.context.take_judged(np.arange(len(audit.given))))
     notices = tuple(_find_notices(audit, n_judged))
     is_found = claims_noise(audit)
-    is_told = is_found or not any(one.kind in FORBIDDING for one in notices)
+    is_told = is_found or not (audit.context.chance or any(one.kind in FORBIDDING for one in notices))
     rates = _bound_rates(audit)
     bound = _bound_share(audit, rates) if is_told else Statement(1.0, 0.0, 1.0)
     state = _find_state(audit, is_found, bound, notices)
@@ -508,11 +509,13 @@ def _find_label_shares(audit: LabelAudit, rests_on: tuple[str, ...]) -> list[Sta
 
 
 def _find_pairs(audit: LabelAudit, rests_on: tuple[str, ...]) -> list[Statement]:
-    """Return the share of a true class that bears some other label, for each pair that stands out."""
+    """Return the share of a true class that bears some other label, for each pair that stands out and was found."""
+    is_found = audit.noise.found_pairs
+    place = {name: position for position, name in enumerate(audit.classes.tolist())}
     return [
         Statement(one.share, one.low, one.high, of=name_pair(one.truth, one.label), rests_on=rests_on)
         for one in audit.confusions()
-        if one.stands_out
+        if one.stands_out and is_found[place[one.truth], place[one.label]]
     ]
 
 
@@ -554,8 +557,8 @@ def _find_notices(audit: LabelAudit, n_judged: int) -> list[Notice]:
         notices.append(Notice(NoticeKind.UNEVEN, Sentence.alike(told)))
     if line := find_line(audit):
         told = (
-            f"most confusions are between neighbours in the order {', '.join(line)}: there rows that are hard to tell "
-            "from a neighbour look the same as wrong labels"
+            f"most confusions are between neighbours in the order {list_some(line, MOST_TOLD)}: there rows that are "
+            "hard to tell from a neighbour look the same as wrong labels"
         )
         notices.append(Notice(NoticeKind.ORDER, Sentence.alike(told)))
     if context.judged is not None:

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from untwist.audit.reviewed import find_known_wrong
+from untwist.audit.judging import Interval
+from untwist.audit.reviewed import find_known_wrong, measure_known_wrong
 from untwist.audit.statements import Statement
 from untwist.noise.estimate import CONFIDENCE
-from untwist.noise.model import move_interval
-from untwist.sums import add_up
+from untwist.noise.model import SAFE_MARGIN, move_interval
+from untwist.sums import add_up, average
 
 if TYPE_CHECKING:
     from untwist.audit.labels import LabelAudit
@@ -70,7 +71,7 @@ def count_wrong(
     n_open, found = len(is_open), add_up(audit.wrong[is_open])
     if not n_open:
         return Statement(expected, expected, expected, of=of, rests_on=rests_on)
-    low, high = move_interval(found / n_open, audit.noise_rate)
+    low, high = move_interval(found / n_open, _find_share_left(audit))
     variance = add_up(audit.wrong[is_open] * (1.0 - audit.wrong[is_open])) * audit.context.rows_per_case
     by_chance = float(ndtri(0.5 + CONFIDENCE / 2.0) * np.sqrt(variance))
     below, above = (float(np.hypot(found - n_open * low, by_chance)), float(np.hypot(n_open * high - found, by_chance)))
@@ -81,3 +82,12 @@ def count_wrong(
         of=of,
         rests_on=rests_on,
     )
+
+
+def _find_share_left(audit: LabelAudit) -> Interval:
+    """Return the share of wrong labels, with its interval, among the rows that nobody has reviewed."""
+    if audit.reviewed is None:
+        return audit.noise_rate
+    known, left = measure_known_wrong(audit), average((~audit.reviewed).astype(np.float64), audit.weight)
+    share, low, high = (min(1.0, max(0.0, one - known) / max(left, SAFE_MARGIN)) for one in audit.noise_rate)
+    return share, low, high
