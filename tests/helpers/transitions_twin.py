@@ -104,16 +104,26 @@ def weigh_scaling(rows, matrix, offsets):
     return value
 
 
-def mix(first, masked, rival, is_whole):
+def find_evidence(first, masked, rival, beyond):
+    """The nats that speak for noise: those beyond the prior and a scaling, or beyond the prior and after a scaling."""
+    against = 4.0 + max(0.0, rival)
+    if masked is None:
+        return min(0.0, max(first) - against)
+    evidence = max(masked) - against
+    return evidence if beyond is None else max(evidence, beyond - 4.0)
+
+
+def mix(first, masked, rival, is_whole, beyond):
     """The weights of no noise, of undecided fits and of decided ones, by the nats that each of them gains.
 
     `first` are the gains between all pairs of classes, that of even noise first, and `masked` those between decided
-    pairs, None where there are none; `is_whole` where all pairs are decided.
+    pairs, None where there are none; `is_whole` where all pairs are decided, and `beyond` what noise explains after a
+    scaling, None where that is not asked.
     """
     against = 4.0 + max(0.0, rival)
     decided = []
     if masked is not None:
-        whole = (1 - 0.024) / (1 + math.exp(against - max(masked)))
+        whole = (1 - 0.024) / (1 + math.exp(-find_evidence(first, masked, rival, beyond)))
         likely = [math.exp(gain - max(masked)) for gain in masked]
         decided = [whole * each / sum(likely) for each in likely]
     left = 1.0 - sum(decided)

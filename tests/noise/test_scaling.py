@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from helpers import transitions_twin as twin
 from untwist.noise import scaling
 from untwist.noise.plausibility import ChosenRows
-from untwist.noise.scaling import explain_by_scaling
+from untwist.noise.scaling import fit_scaling
 
 
 def draw_rows(n=80, n_classes=3, seed=0, flatten=1.0):
@@ -37,7 +37,7 @@ def explain_as_it_is(rows):
 @pytest.mark.parametrize(("n_classes", "flatten"), [(2, 1.0), (3, 0.4), (4, 2.0)])
 def test_the_best_scaling_is_that_of_the_slow_twin_from_any_start(n_classes, flatten):
     rows = draw_rows(40, n_classes, n_classes, flatten)
-    found = explain_by_scaling(rows)
+    found = fit_scaling(rows).value
     rng = np.random.default_rng(1)
     n_parameters = n_classes * (n_classes + 1)
     for start in (np.zeros(n_parameters), rng.normal(0.0, 1.0, n_parameters)):
@@ -57,7 +57,7 @@ def test_its_gradient_is_that_of_differences_and_its_value_that_of_the_slow_twin
         return minimize(find_cost, start, jac=jac, method=method, options=options)
 
     monkeypatch.setattr(scaling, "minimize", look)
-    explain_by_scaling(rows)
+    fit_scaling(rows).value
     (find_cost,) = costs
     rng = np.random.default_rng(2)
     for _ in range(3):
@@ -70,25 +70,50 @@ def test_its_gradient_is_that_of_differences_and_its_value_that_of_the_slow_twin
         np.testing.assert_allclose(gradient, differences, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("flatten", [0.5, 1.0, 2.0])
+def test_scaled_rows_are_those_of_the_best_scaling_and_have_no_more_to_scale(flatten):
+    rows = draw_rows(400, 3, 7, flatten)
+    best = minimize(lambda x: -weigh(rows, x), np.append(np.eye(3).ravel(), np.zeros(3)), method="BFGS")
+    matrix, offsets = best.x[:9].reshape(3, 3), best.x[9:]
+    scaled = fit_scaling(rows)
+    logs = np.log(rows.twisted) - np.log(rows.twisted).mean(axis=1, keepdims=True)
+    expected = np.exp(logs @ matrix.T + offsets)
+    np.testing.assert_allclose(scaled.rows.twisted, expected / expected.sum(axis=1, keepdims=True), atol=1e-3)
+    np.testing.assert_array_equal(scaled.rows.labels, rows.labels)
+    np.testing.assert_array_equal(scaled.rows.weight, rows.weight)
+    # What is left is little more than what the prior had held back.
+    assert explain_as_it_is(scaled.rows) >= scaled.value
+    assert fit_scaling(scaled.rows).value - explain_as_it_is(scaled.rows) < 1.0
+
+
+def test_scaled_rows_keep_off_0():
+    rows = draw_rows(400, 3, 7, 3.0)
+    sharp = rows.twisted**6
+    sharp = np.clip(sharp / sharp.sum(axis=1, keepdims=True), 1e-4, 1.0)
+    scaled = fit_scaling(rows._replace(twisted=sharp / sharp.sum(axis=1, keepdims=True), labels=rows.labels)).rows
+    np.testing.assert_allclose(scaled.twisted.sum(axis=1), 1.0)
+    assert scaled.twisted.min() >= 1e-4 / 1.001
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("n_classes", [3, 12])
 def test_it_explains_at_least_as_much_as_the_posteriors_as_they_are(n_classes, seed):
     rows = draw_rows(60, n_classes, seed)
-    assert explain_by_scaling(rows) >= explain_as_it_is(rows)
+    assert fit_scaling(rows).value >= explain_as_it_is(rows)
 
 
 def test_posteriors_that_are_too_flat_are_explained_and_true_ones_hardly_any_better():
     flat, true = draw_rows(2000, 3, 1, 0.5), draw_rows(2000, 3, 1, 1.0)
-    assert explain_by_scaling(flat) - explain_as_it_is(flat) > 100.0
+    assert fit_scaling(flat).value - explain_as_it_is(flat) > 100.0
     # Of twelve parameters chance gains about half a nat each.
-    assert explain_by_scaling(true) - explain_as_it_is(true) < 12.0
-    assert explain_by_scaling(flat) == pytest.approx(explain_by_scaling(true), abs=12.0)
+    assert fit_scaling(true).value - explain_as_it_is(true) < 12.0
+    assert fit_scaling(flat).value == pytest.approx(fit_scaling(true).value, abs=12.0)
 
 
 def test_weights_count_copies_and_the_order_of_classes_does_not_matter():
     rows = draw_rows(50, 3)._replace(weight=np.full(50, 2.0))
     twice = ChosenRows(*(np.concatenate([one, one]) for one in (rows.twisted, rows.labels)), np.ones(100))
-    assert explain_by_scaling(rows) == pytest.approx(explain_by_scaling(twice), abs=1e-3)
+    assert fit_scaling(rows).value == pytest.approx(fit_scaling(twice).value, abs=1e-3)
     order = np.array([2, 0, 1])
     moved = ChosenRows(rows.twisted[:, order], np.argsort(order)[rows.labels], rows.weight)
-    assert explain_by_scaling(rows) == pytest.approx(explain_by_scaling(moved), abs=1e-3)
+    assert fit_scaling(rows).value == pytest.approx(fit_scaling(moved).value, abs=1e-3)

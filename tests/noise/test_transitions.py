@@ -12,9 +12,10 @@ from helpers.quick import QuickClassifier
 from untwist.audit.correcting import count_expected
 from untwist.files import dumps, loads
 from untwist.noise import plausibility, transitions
-from untwist.noise.climbing import climb
+from untwist.noise.climbing import climb, find_clean_fit
 from untwist.noise.families import FreeMatrices, KnownMatrix, TiedMatrices, make_even_matrix
 from untwist.noise.plausibility import Fit, Plausibility, choose_rows, count_posteriors, find_highest_rates
+from untwist.noise.scaling import Scaling, fit_scaling
 from untwist.noise.several_classes import ENOUGH_EVIDENCE, SeveralClassesNoise
 from untwist.noise.transitions import _price_unevenness, estimate_transitions
 
@@ -610,16 +611,20 @@ def three():
 class Script:
     """Stands in for the search: fits that explain so many nats more than no noise does, by the pairs searched between.
 
-    `overlaps` are those of the best fit between the same pairs of classes, `rival` what matrix scaling explains.
+    `overlaps` are those of the best fit between the same pairs of classes, `rival` what matrix scaling explains, and
+    `beyond` what noise explains after it; None where nobody asks for that.
     """
 
-    def __init__(self, monkeypatch, plausibility, gains, overlaps=(), rival=0.0):
+    def __init__(self, monkeypatch, plausibility, gains, overlaps=(), rival=0.0, beyond=None):
         self.clean = make_fit("none", 100.0, slope=-0.1)
         self.gains, self.overlaps, self.searched = gains, list(overlaps), []
         monkeypatch.setattr(transitions, "find_clean_fit", lambda _plausibility: self.clean)
         monkeypatch.setattr(transitions, "search_matrices", self.search)
         likelihood = plausibility.find_likelihood(self.clean)
-        monkeypatch.setattr(transitions, "explain_by_scaling", lambda _rows: likelihood + rival)
+        self.scaling = Scaling(likelihood + rival, plausibility.rows)
+        monkeypatch.setattr(transitions, "fit_scaling", lambda _rows: self.scaling)
+        monkeypatch.setattr(transitions, "_explain_beyond", self.explain_beyond)
+        self.beyond = beyond
         monkeypatch.setattr(plausibility, "find_overlap", self.find_overlap)
 
     def search(self, _plausibility, pairs, clean):
@@ -631,6 +636,12 @@ class Script:
         )
         self.searched.append((pairs, [even, one_by_one, *uneven]))
         return even, one_by_one, uneven
+
+    def explain_beyond(self, scaling, pairs):
+        assert scaling is self.scaling
+        np.testing.assert_array_equal(pairs, self.searched[-1][0])
+        assert self.beyond is not None
+        return self.beyond
 
     def find_overlap(self, fit):
         # It is that of the best fit between the pairs that were searched last.
@@ -655,8 +666,8 @@ def rate_slowly(plausibility, pairs, fits):
 def combine(three, monkeypatch):
     """The mixture of made-up fits, with the script that made them."""
 
-    def make(gains, overlaps=(), rival=0.0, *, apart=None, is_grouped=False):
-        script = Script(monkeypatch, three, gains, overlaps, rival)
+    def make(gains, overlaps=(), rival=0.0, *, beyond=None, apart=None, is_grouped=False):
+        script = Script(monkeypatch, three, gains, overlaps, rival, beyond)
         apart = list_pairs(3) if apart is None else apart
         return transitions._combine(three, apart, is_grouped=is_grouped), script
 
@@ -671,7 +682,7 @@ def assert_mixed(three, mixture, script, rival=0.0, decided_pairs=None):
     gains = rate_slowly(three, apart, first)
     masked = rate_slowly(three, decided_pairs, settled) if decided_pairs.any() else None
     is_whole = np.array_equal(apart, decided_pairs)
-    unseen, undecided, decided = twin.mix(gains, masked, rival, is_whole)
+    unseen, undecided, decided = twin.mix(gains, masked, rival, is_whole, script.beyond)
     even, best = first[0], first[int(np.argmax(gains))]
     fits = [script.clean, *[even, best][: len(undecided)], *settled]
     matrices = [make_even_matrix(3, 0.002), *(fit.matrix for fit in fits[1:])]
@@ -682,7 +693,7 @@ def assert_mixed(three, mixture, script, rival=0.0, decided_pairs=None):
     np.testing.assert_allclose(mixture.slopes, np.exp([fits[index].log_slopes for index in kept]))
     np.testing.assert_array_equal(mixture.offsets, [fits[index].offsets for index in kept])
     np.testing.assert_array_equal(mixture.decided_pairs, decided_pairs)
-    evidence = min(0.0, max(gains) - 4.0 - max(0.0, rival)) if masked is None else max(masked) - 4.0 - max(0.0, rival)
+    evidence = twin.find_evidence(gains, masked, rival, script.beyond)
     assert mixture.evidence == pytest.approx(evidence)
     assert mixture.found == (evidence > 3.66)
     assert mixture.least == three.least
@@ -704,7 +715,31 @@ def test_evidence_is_what_noise_explains_beyond_the_better_of_scaling_and_the_fi
     assert combine([(20.0, -9.0, -9.0)], rival=-7.0)[0].evidence == pytest.approx(alone)
     assert combine([(20.0, -9.0, -9.0)], rival=7.0)[0].evidence == pytest.approx(alone - 7.0)
     for rival, found in ((alone - 3.67, True), (alone - 3.65, False)):
-        assert combine([(20.0, -9.0, -9.0)], rival=rival)[0].found == found
+        assert combine([(20.0, -9.0, -9.0)], rival=rival, beyond=None if found else 0.0)[0].found == found
+
+
+@pytest.mark.parametrize("beyond", [0.0, 5.0, 7.65, 7.67, 30.0])
+@pytest.mark.parametrize("gains", [(9.0, 28.0, 12.0, 11.0), (8.5, -9.0, -9.0), (8.3, -9.0, -9.0)])
+def test_where_scaling_explains_more_noise_counts_for_what_it_explains_after_it(three, combine, gains, beyond):
+    """Of noise that would not be found without scaling nobody asks what it explains after it."""
+    is_asked = max(gains) > 8.4  # Nats beyond 0.7 for noise, 4 for the prior and 3.66 to be found.
+    mixture, script = combine([gains], rival=25.0, beyond=beyond if is_asked else None)
+    assert_mixed(three, mixture, script, rival=25.0)
+    assert mixture.found == (is_asked and beyond > 7.66)
+
+
+def test_what_noise_explains_after_scaling_is_a_gain_of_scaled_rows_and_nothing_where_pairs_overlap(monkeypatch):
+    posterior, labels, _ = draw_rows("one class", n=400, n_classes=3)
+    rows = choose_rows(posterior, labels, np.ones(400))
+    scaling = fit_scaling(rows)
+    scaled = Plausibility(scaling.rows)
+    clean = find_clean_fit(scaled)
+    for pairs in (list_pairs(3), leave_out((0, 1))):
+        best = max(one.gain for one in transitions._rate_fits(scaled, pairs, clean))
+        assert transitions._explain_beyond(scaling, pairs) == pytest.approx(best)
+    monkeypatch.setattr(Plausibility, "find_overlap", lambda *_: make_overlap((0, 1)))
+    assert transitions._explain_beyond(scaling, leave_out((0, 1))) == pytest.approx(best)
+    assert transitions._explain_beyond(scaling, list_pairs(3)) == 0.0
 
 
 def make_overlap(*pairs, of=0.55):
