@@ -57,7 +57,7 @@ def test_its_gradient_is_that_of_differences_and_its_value_that_of_the_slow_twin
         return minimize(find_cost, start, jac=jac, method=method, options=options)
 
     monkeypatch.setattr(scaling, "minimize", look)
-    fit_scaling(rows).value
+    fit_scaling(rows)
     (find_cost,) = costs
     rng = np.random.default_rng(2)
     for _ in range(3):
@@ -83,7 +83,8 @@ def test_scaled_rows_are_those_of_the_best_scaling_and_have_no_more_to_scale(fla
     np.testing.assert_array_equal(scaled.rows.weight, rows.weight)
     # What is left is little more than what the prior had held back.
     assert explain_as_it_is(scaled.rows) >= scaled.value
-    assert fit_scaling(scaled.rows).value - explain_as_it_is(scaled.rows) < 1.0
+    gained = scaled.value - explain_as_it_is(rows)
+    assert fit_scaling(scaled.rows).value - explain_as_it_is(scaled.rows) < max(1.0, gained / 4.0)
 
 
 def test_scaled_rows_keep_off_0():
@@ -117,3 +118,11 @@ def test_weights_count_copies_and_the_order_of_classes_does_not_matter():
     order = np.array([2, 0, 1])
     moved = ChosenRows(rows.twisted[:, order], np.argsort(order)[rows.labels], rows.weight)
     assert fit_scaling(rows).value == pytest.approx(fit_scaling(moved).value, abs=1e-3)
+
+
+def test_a_scaling_has_the_floor_that_it_is_told():
+    rows = draw_rows(60, 3, 3, 0.3)
+    floored = np.maximum(rows.twisted, 0.25)
+    told = fit_scaling(rows, 0.25).value
+    assert told == pytest.approx(fit_scaling(rows._replace(twisted=floored)).value, abs=1e-6)
+    assert told != pytest.approx(fit_scaling(rows).value, abs=1e-3)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 #: Rooms from the bottom up. A module imports from its own room and from lower layers; rooms of a layer do not meet.
 LAYERS = [
     ["arguments", "blas", "text", "optional", "_core"],
-    ["progress", "display", "sums"],
+    ["progress", "display", "sums", "class_order"],
     ["theory"],
     ["data", "objectives", "twisters"],
     ["out_of_fold"],

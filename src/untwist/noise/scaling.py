@@ -32,15 +32,15 @@ class Scaling(NamedTuple):
     rows: ChosenRows
 
 
-def fit_scaling(rows: ChosenRows, least: float) -> Scaling:
+def fit_scaling(rows: ChosenRows, least: float = 0.0) -> Scaling:
     """Return the matrix scaling that explains the labels best.
 
     Parameters
     ----------
     rows : ChosenRows
         Rows with their twisted posteriors, labels and weights.
-    least : float
-        How close to 0 a posterior may come, as close as one of a transition matrix may: else the rival would win by that.
+    least : float, default 0
+        How close to 0 a posterior may come: as close as one of a transition matrix, or the rival would win by that.
 
     Returns
     -------

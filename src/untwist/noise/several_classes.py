@@ -160,6 +160,11 @@ class SeveralClassesNoise(NoiseModel):
         return float(self.class_intervals[:, 1].min())
 
     @cached_property
+    def _has_noise(self) -> NDArray[np.bool_]:
+        """Which components have more noise than what stands for none."""
+        return np.asarray(1.0 - np.trace(self.matrices, axis1=1, axis2=2) / self.n_classes > 2.0 * UNSEEN_RATE)
+
+    @cached_property
     def matrix(self) -> Array:
         """The mean transition matrix: a row per true class, a column per label."""
         return np.asarray(np.einsum("m,mjk->jk", self.weights, self.matrices))
@@ -318,7 +323,9 @@ class SeveralClassesNoise(NoiseModel):
         low, high : float
             The interval.
         """
-        low, high = find_interval(self.matrices[:, truth, label], self.weights)
+        # Where noise was found, the entry is what it is if there is noise.
+        counted = self._has_noise if self.found and self._has_noise.any() else np.ones_like(self._has_noise)
+        low, high = find_interval(self.matrices[counted, truth, label], self.weights[counted])
         if entry != self.matrix[truth, label]:
             low, high = move_interval(entry, (float(self.matrix[truth, label]), low, high))
         scale = entry / max(float(self.class_shares[truth]), SAFE_MARGIN)
@@ -365,7 +372,7 @@ class SeveralClassesNoise(NoiseModel):
     def _weigh_by_review(self, weights: Array, likelihood: Array) -> SeveralClassesNoise:
         """Return the matrices with other weights; shares move by as much as the matrices do, intervals with them."""
         rate = 1.0 - np.trace(self.matrices, axis1=1, axis2=2) / self.n_classes
-        is_noise = rate > 2.0 * UNSEEN_RATE
+        is_noise = self._has_noise
         evidence = self.evidence
         if is_noise.any() and not is_noise.all():
             explained = [
