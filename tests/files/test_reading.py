@@ -342,7 +342,7 @@ def test_matrices_may_lie_on_their_limits():
         ({"class_intervals": [[-1e-9, 1.0]] * 3}, "class_intervals are shares"),
         ({"decided_pairs": [[0, 0.5, 0]] * 3}, "decided_pairs are 0 or 1"),
         ({"decided_pairs": [[0, 2, 0]] * 3}, "decided_pairs are 0 or 1"),
-        ({"decided_pairs": [[0, 1]] * 3}, "decided_pairs has a number for each class and matrix"),
+        ({"decided_pairs": [[0, 1]] * 3}, "decided_pairs has a number for each of its axes"),
         ({"beside": {"least": 0.0}}, "the least posterior is positive"),
         ({"beside": {"least": 1.0 / 3.0}}, "the least posterior is positive"),
         ({"beside": {"uneven_limit": above(1.0)}}, ".* lies in"),

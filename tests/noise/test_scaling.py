@@ -81,7 +81,7 @@ def test_scaled_rows_are_those_of_the_best_scaling_and_have_no_more_to_scale(fla
     np.testing.assert_allclose(scaled.rows.twisted, expected / expected.sum(axis=1, keepdims=True), atol=1e-3)
     np.testing.assert_array_equal(scaled.rows.labels, rows.labels)
     np.testing.assert_array_equal(scaled.rows.weight, rows.weight)
-    # What is left is little more than what the prior had held back.
+    # Hardly more is left than what the prior had held back.
     assert explain_as_it_is(scaled.rows) >= scaled.value
     gained = scaled.value - explain_as_it_is(rows)
     assert fit_scaling(scaled.rows).value - explain_as_it_is(scaled.rows) < max(1.0, gained / 4.0)
