@@ -32,9 +32,9 @@ def count_wrong(
     """Count how many of some labels are wrong, with a 95 % interval.
 
     Where noise was found two errors add up as independent ones do: how noisy all labels are is known but for an
-    interval, which moves the log-odds of all labels alike, and each label is wrong by chance. Where none was found the
-    interval begins at 0, and goes up to all rows, or to what may be wrong of all labels if errors do not depend on
-    features: that it rests on only where that is less.
+    interval, which moves the log-odds of all labels alike, and each label is wrong by chance; the upper end is that
+    if there is noise. Where none was found the interval begins at 0, and goes up to all rows, or to what may be
+    wrong of all labels if errors do not depend on features: that it rests on only where that is less.
 
     Parameters
     ----------
@@ -71,7 +71,11 @@ def count_wrong(
     n_open, found = len(is_open), add_up(audit.wrong[is_open])
     if not n_open:
         return Statement(expected, expected, expected, of=of, rests_on=rests_on)
-    low, high = move_interval(found / n_open, _find_share_left(audit))
+    left = _find_share_left(audit)
+    low = move_interval(found / n_open, left)[0]
+    # `wrong` has the chance of no noise counted in, which is no more where noise was found.
+    if_noise = min(1.0, found / n_open / max(audit.noise.chance_of_noise, SAFE_MARGIN))
+    high = move_interval(if_noise, left)[1]
     variance = add_up(audit.wrong[is_open] * (1.0 - audit.wrong[is_open])) * audit.context.rows_per_case
     by_chance = float(ndtri(0.5 + CONFIDENCE / 2.0) * np.sqrt(variance))
     below, above = (float(np.hypot(found - n_open * low, by_chance)), float(np.hypot(n_open * high - found, by_chance)))
