@@ -147,6 +147,22 @@ def test_where_sources_alone_find_noise_all_pairs_are_decided(noise):
         assert (pooled.share, pooled.interval, pooled.found) == (0.2, (0.1, 0.3), found)
 
 
+def test_an_entry_is_bounded_by_noise_alone_where_noise_was_found(noise):
+    unseen = 0.998 * np.eye(4) + 0.002 * (1 - np.eye(4)) / 3
+    matrices = np.array([unseen, 0.7 * np.eye(4) + 0.075, 0.6 * np.eye(4) + 0.1])
+    wide = np.tile([0.3, 0.31], (4, 1))
+    mixed = replace(noise, weights=np.array([0.2, 0.5, 0.3]), matrices=matrices, class_shares=np.full(4, 0.3))
+    mixed = replace(mixed, class_intervals=wide)
+    entry = float(mixed.matrix[0, 1])
+    low, high = mixed.bound_entry(0, 1, entry)
+    # That of its class says entry / 0.3 times what is between 0.3 and 0.31; the components say 0.075 to 0.1.
+    assert (low, high) == (pytest.approx(min(0.075, entry)), pytest.approx(0.1))
+    low, high = replace(mixed, found=False).bound_entry(0, 1, entry)
+    assert (low, high) == (pytest.approx(0.002 / 3), pytest.approx(0.1))
+    alone = replace(mixed, weights=np.ones(1), matrices=matrices[:1])
+    assert alone.bound_entry(0, 1, 0.002 / 3)[0] == pytest.approx(0.002 / 3)
+
+
 # ---- words ----
 
 

@@ -126,3 +126,16 @@ def test_a_scaling_has_the_floor_that_it_is_told():
     told = fit_scaling(rows, 0.25).value
     assert told == pytest.approx(fit_scaling(rows._replace(twisted=floored)).value, abs=1e-6)
     assert told != pytest.approx(fit_scaling(rows).value, abs=1e-3)
+
+
+@pytest.mark.parametrize("least", [0.0, 0.01, 0.05])
+def test_what_is_scaled_comes_no_nearer_to_0_than_it_may(least):
+    rows = draw_rows(200, 3, 5, 2.0)
+    floored = np.maximum(rows.twisted, least)
+    floored /= floored.sum(axis=1, keepdims=True)
+    scaled, expected = fit_scaling(rows, least), fit_scaling(rows._replace(twisted=floored))
+    assert scaled.value == pytest.approx(expected.value)
+    np.testing.assert_allclose(scaled.rows.twisted, expected.rows.twisted, atol=1e-6)
+    assert scaled.value >= explain_as_it_is(rows._replace(twisted=floored))
+    if least > 0.04:
+        assert scaled.value < fit_scaling(rows).value - 1.0
