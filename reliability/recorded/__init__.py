@@ -9,7 +9,7 @@ says which numbers are kept, and `comparing` compares them. 0.2.0.npz has the nu
   wrong labels, and nothing else;
 - `audits/unfitted-model` and `audits/given-settings`: 0.2.0 refused classifiers that are not fitted yet (3010b66).
 
-Commit 99147d8 recorded two more changes on purpose:
+Commits 99147d8 and 74666ae recorded two more changes on purpose:
 
 - all cases of three and more classes whose noise is estimated, in `automatic`, `audits` and `elsewhere`: noise of
   several classes has to explain more than matrix scaling does, between classes that are told apart (599d9f1);
