@@ -79,7 +79,7 @@ FURTHER_TESTS = {  # Tests outside of its own folder that look at a module close
     "column_rules": ("boosting/test_column_rules.py", "boosting/test_monotone_columns.py"),
     "fitting": ("classifier/*.py",),
     "learning_noise": ("automatic/*.py", "any_model/*.py"),
-    "near_duplicates": ("data/test_twins.py",),
+    "near_duplicates": ("data/test_near_duplicate_rows.py",),
     "theory": ("boosting/test_boosting.py",),
     "training_data": ("classifier/*.py", "data/test_batches.py"),
     "twisters": ("test_twisters.py", "theory/test_theory_invariants.py"),
