@@ -50,6 +50,8 @@ FREELY_UNEXPLAINED = 0.02
 RARE_CLASSES_COUNT = 0.5
 # The variance of a class that would vanish counts as this much.
 LEAST_VARIANCE = 1e-6
+# Two classes whose shares have no larger product than this have no rows, and are not told apart.
+LEAST_OVERLAP = 1e-12
 
 # ---- slopes and offsets ----
 
@@ -281,9 +283,7 @@ class Plausibility:
         shares = self.shares @ clean
         by_chance = np.outer(shares, shares)
         together = (clean * self.shares[:, None]).T @ clean
-        return np.asarray(
-            np.divide(together, by_chance, out=np.ones_like(together), where=by_chance > LEAST_VARIANCE**2)
-        )
+        return np.asarray(np.divide(together, by_chance, out=np.ones_like(together), where=by_chance > LEAST_OVERLAP))
 
     def find_likelihood(self, fit: Fit) -> float:
         """Return the log-likelihood of the labels under a fit, in nats."""

@@ -45,7 +45,7 @@ def fit_scaling(rows: ChosenRows, least: float = 0.0) -> Scaling:
     Returns
     -------
     Scaling
-        Its value is at least that of the posteriors as they are.
+        Its value is at least that of the posteriors as they are, but for the floor.
     """
     n_rows, n_classes = rows.twisted.shape
     logs = np.log(np.maximum(rows.twisted, least))

@@ -69,11 +69,11 @@ LEAST_UNSURE = 0.05
 
 # ---- components ----
 
-# No noise keeps at least this weight among the components: data never tell for certain why classes look alike.
+# What is not noise between decided pairs keeps at least this weight: data never tell for certain why classes look
+# alike.
 HEDGE = 0.024
-# A component of less weight than this is left out, and all but so many.
+# A component of less weight than this is left out.
 LEAST_WEIGHT = 1e-3
-MOST_COMPONENTS = 12
 # The smallest singular value of a matrix is more than this, and what undoes it has no numbers beyond 1e8.
 LEAST_SINGULAR_VALUE = 1e-8
 
@@ -228,7 +228,8 @@ def _combine(plausibility: Plausibility, apart: NDArray[np.bool_], *, is_grouped
         return _describe_unfound(plausibility, mixture)
     best = max(fit.value for fit, _ in fits)
     alternatives = [fit for fit, _ in fits if fit.value >= best - NEARLY_AS_GOOD]
-    return _describe_found(plausibility, mixture, _mix(plausibility, decided), alternatives, apart & ~pairs)
+    is_open = ~np.eye(plausibility.n_classes, dtype=np.bool_) & ~pairs
+    return _describe_found(plausibility, mixture, _mix(plausibility, decided), alternatives, is_open)
 
 
 def _explain_beyond(scaling: Scaling, pairs: NDArray[np.bool_]) -> float:
@@ -304,8 +305,7 @@ def _mix(plausibility: Plausibility, components: list[_Component]) -> SeveralCla
     """Return the mean over some components, without those of next to no weight."""
     weights = np.array([one.weight for one in components])
     weights = weights / weights.sum()
-    kept = np.sort(np.argsort(-weights, kind="stable")[:MOST_COMPONENTS])
-    kept = kept[weights[kept] >= LEAST_WEIGHT]
+    kept = np.flatnonzero(weights >= LEAST_WEIGHT)
     n_classes = plausibility.n_classes
     return SeveralClassesNoise(
         weights=weights[kept] / weights[kept].sum(),
