@@ -511,7 +511,7 @@ def test_an_audit_of_several_classes_tells_who_is_labelled_as_what(tmp_path, mon
 @pytest.mark.slow
 def test_a_model_of_several_classes_is_trained_inspected_and_explained(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    X, given, _ = make_tickets(800)
+    X, given, _ = make_tickets(2000)
     X.assign(topic=given).to_csv("tickets.csv", index=False)
     trained = json.loads(untwist(capsys, "train", "tickets.csv", "--label", "topic", "--json")[1])
     assert trained["noise_found"]

@@ -117,8 +117,6 @@ def audit_labels(
     True
     """
     _check_arguments(X, y, model, pred_probs, cv)
-    if chance and (source is not None or reviewed is not None):
-        raise ValueError("chance=True goes neither with source nor with reviewed: no outcome is wrong")
     columns = SourceColumns(source, item, groups)
     if pred_probs is not None:
         X = allow_taking_rows(X)  # The audit keeps this table, which its encoder has read.
@@ -130,6 +128,9 @@ def audit_labels(
     else:
         X = allow_taking_rows(X)
         judges = ask_clones(model, X, y, sample_weight, columns, reviewed, cv, order, n_jobs, random_state)
+    known = judges.out_of_fold.context
+    if chance and (known.sources is not None or known.reviewed is not None):
+        raise ValueError("chance=True goes neither with source nor with reviewed: no outcome is wrong")
     with show_progress(verbose > 0):
         return _judge(expect_chance(judges) if chance else judges, X, y, item, chance=chance)
 

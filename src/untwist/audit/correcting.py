@@ -153,6 +153,8 @@ def doubt_correction(audit: LabelAudit) -> str:
     -------
     str
     """
+    if audit.context.chance:
+        return "labels are outcomes of chance, none of which is wrong"
     if not claims_noise(audit):
         return UNDECIDED
     classes = audit.classes.tolist()

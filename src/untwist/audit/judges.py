@@ -83,6 +83,8 @@ def _make_auditor(model: UntwistClassifier, verbose: int, **told: Any) -> Untwis
     """Return an unfitted classifier like the one given; what that leaves open is as the audit was told."""
     if told["cv"] is not None and model.cv is not None:
         raise ValueError("cv must be None beside a model that has its own: both say which folds judge the labels")
+    if told["order"] is not None and model.order is not None:
+        raise ValueError("order must be None beside a model that has its own: both say how classes are ordered")
     auditor: UntwistClassifier = clone(model)
     auditor.set_params(**{name: value for name, value in told.items() if getattr(model, name) is None})
     auditor.set_params(verbose=model.verbose or verbose)

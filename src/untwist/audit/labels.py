@@ -1,9 +1,9 @@
 """Every label with the probability that it is wrong.
 
 No row is judged by a model that has seen it: the posteriors are out of fold. How much doubt a disagreement deserves
-follows from the noise that the data show as a whole (`untwist.noise`): where there is no evidence of noise there are
-no suspects, however hard the rows. Where it is known who gave each label, every source has noise of its own, and where
-several sources have labelled an item, all of its labels judge each of them (`untwist.noise.sources`).
+follows from the noise that the data show as a whole (`untwist.noise`): as many rows are suspects as labels are
+expected to be wrong. Where it is known who gave each label, every source has noise of its own, and where several
+sources have labelled an item, all of its labels judge each of them (`untwist.noise.sources`).
 """
 
 from __future__ import annotations
@@ -282,6 +282,7 @@ class LabelAudit:
         order = self.ranking
         if budget is not None:
             return order[: check_count("budget", budget, low=0)]
+        order = order[self.weight[order] > 0]  # A row of weight 0 is an absent one.
         wrong = self.wrong[order]
         if false_discovery_rate is None:
             return order[: count_expected(wrong)]
@@ -313,6 +314,9 @@ class LabelAudit:
         labels = change_reviewed(self).copy()
         suspects = find_likely_wrong(self, self.suspects()) if rows is None else rows
         chosen = find_positions(suspects, len(labels))
+        if self.context.item is not None:
+            items = self.sources.item_indices
+            chosen = np.flatnonzero(np.isin(items, items[chosen]))
         if not force:
             asked, chosen = chosen, find_settled(self, chosen)
             if len(chosen) < len(asked):
@@ -324,9 +328,6 @@ class LabelAudit:
                     UserWarning,
                     stacklevel=2,
                 )
-        if self.context.item is not None:
-            items = self.sources.item_indices
-            chosen = np.flatnonzero(np.isin(items, items[chosen]))
         labels[chosen] = self.predicted[chosen]
         return labels
 

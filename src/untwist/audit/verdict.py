@@ -167,8 +167,7 @@ class Verdict:
         Whether the labels are outcomes of chance: none is called wrong then.
     why_not_corrected : str
         Why labels are not to be replaced without a look; empty where nothing speaks against it. Of several classes
-        right labels may look wrong where a class has fewer than 50 rows, and where most confusions are between
-        neighbours in the natural order of the classes.
+        right labels may look wrong where a class has fewer than 50 rows.
 
     Examples
     --------
@@ -394,6 +393,8 @@ def find_verdict(audit: LabelAudit) -> Verdict:
     is_told = is_found or not (audit.context.chance or any(one.kind in FORBIDDING for one in notices))
     rates = _bound_rates(audit)
     bound = _bound_share(audit, rates) if is_told else Statement(1.0, 0.0, 1.0)
+    if audit.context.chance:  # No outcome is wrong.
+        bound = Statement(0.0, 0.0, 0.0)
     state = _find_state(audit, is_found, bound, notices)
     rests_on = _find_conditions(audit) if is_found else bound.rests_on
     share, low, high = audit.noise_rate

@@ -58,6 +58,8 @@ def count_wrong(
     of = f"these {len(rows):,} rows"
     wrong = audit.wrong[judged]
     expected = add_up(wrong)
+    if audit.context.chance:  # No outcome is wrong.
+        return Statement(0.0, 0.0, 0.0, of=of, rests_on=rests_on)
     known = find_known_wrong(audit)
     certain = np.count_nonzero(known[judged])
     if not is_found:
@@ -74,7 +76,9 @@ def count_wrong(
     left = _find_share_left(audit)
     low = move_interval(found / n_open, left)[0]
     # `wrong` has the chance of no noise counted in, which is no more where noise was found.
-    if_noise = min(1.0, found / n_open / max(audit.noise.chance_of_noise, SAFE_MARGIN))
+    is_certain = audit.noise.is_given or audit.context.by_source is not None
+    chance = 1.0 if is_certain else audit.noise.chance_of_noise
+    if_noise = min(1.0, found / n_open / chance) if chance > 0 else found / n_open
     high = move_interval(if_noise, left)[1]
     variance = add_up(audit.wrong[is_open] * (1.0 - audit.wrong[is_open])) * audit.context.rows_per_case
     by_chance = float(ndtri(0.5 + CONFIDENCE / 2.0) * np.sqrt(variance))

@@ -18,7 +18,6 @@ from untwist.audit.correcting import UNDECIDED, find_likely_wrong, find_settled
 from untwist.audit.explaining import explain_rows
 from untwist.audit.hidden_sources import allow_for
 from untwist.audit.posteriors import read_posteriors
-from untwist.class_order import find_natural_order
 from untwist.commands.apply import keep_undo
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file, read_reviewed
@@ -95,10 +94,6 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     context = replace(
         audit.context,
         twins=name_near_duplicates(audit.context.twins, sheet, table, options.label),
-        # A file may say the order of categories.
-        order=find_natural_order(sheet.frame[options.label], audit.classes)
-        if options.order is None
-        else audit.context.order,
     )
     audit = replace(audit, context=context)
     if options.seek_sources:
@@ -116,7 +111,7 @@ def _audit_by_fit(sheet: Sheet, table: PreparedTable, options: argparse.Namespac
     reviewed = None
     if options.reviewed:
         reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table, sheet.name_row)
-    model, was_stopped = fit(table, options, reviewed=reviewed)
+    model, was_stopped = fit(table, options, sheet.frame[options.label], reviewed=reviewed)
     if was_stopped:
         raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
     with use_display(ProgressLine()):
@@ -144,7 +139,7 @@ def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespa
             source=table.source,
             item=table.item,
             groups=table.groups,
-            order=read_order(options.order, table.y),
+            order=read_order(options.order, table.y, sheet.frame[options.label]),
             chance=options.chance,
             n_jobs=options.threads,
             random_state=options.seed,

@@ -52,11 +52,12 @@ def add_role_options(parser: Any, *, is_label_needed: bool = True) -> None:
     parser.add_argument("--groups", metavar="COLUMN", help="which rows belong together: patient, customer; no feature")
     parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
     parser.add_argument("--keep", nargs="+", default=[], metavar="COLUMN", help="columns to use though they look odd")
-    parser.add_argument(
-        "--order",
-        metavar="A,B,C",
-        help="all labels, the lowest first, where they have an order: rows between neighbours are hard, not wrong",
-    )
+    if is_label_needed:  # To inspect a table takes no order.
+        parser.add_argument(
+            "--order",
+            metavar="A,B,C",
+            help="all labels, the lowest first, where they have an order: rows between neighbours are hard, not wrong",
+        )
     parser.add_argument(
         "--label-as-is", action="store_true", help="labels that differ by case or blanks alone are different ones"
     )

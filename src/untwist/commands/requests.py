@@ -110,6 +110,8 @@ def _list_audited(parser: argparse.ArgumentParser, options: argparse.Namespace) 
         parser.error("--reviewed and --probabilities exclude each other: reviewed rows teach a model of ours")
     if options.chance and (options.source or options.reviewed or getattr(options, "corrected", None)):
         parser.error("--chance goes without --source, --reviewed and --corrected: no outcome is wrong")
+    if options.chance and options.seek_sources:
+        parser.error("--chance and --seek-sources exclude each other: no source gets an outcome wrong")
     if options.seek_sources and (options.source or options.groups or options.probabilities):
         parser.error(
             "--seek-sources is for rows that stand alone, judged by a model of ours: leave out --source, --groups and "

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from untwist.class_order import list_ordered_categories
 from untwist.classifier import UntwistClassifier
 from untwist.commands.blocks import SheetInBlocks, reads_in_blocks
 from untwist.commands.cells import Hints
@@ -110,7 +111,7 @@ def read_table(options: argparse.Namespace) -> tuple[Any, PreparedTable]:
     return sheet, table
 
 
-def read_order(text: str | None, y: NDArray[Any]) -> list[Any] | None:
+def read_order(text: str | None, y: NDArray[Any], column: Any = None) -> list[Any] | None:
     """Return the labels in the order that was typed; a ValueError names a label that is missing, or is none.
 
     Parameters
@@ -119,15 +120,18 @@ def read_order(text: str | None, y: NDArray[Any]) -> list[Any] | None:
         Names of labels, the lowest first, with commas between them.
     y : array
         The labels.
+    column : Series or None
+        The labels as the file has them, which may say their order.
 
     Returns
     -------
     list or None
-        None where no order was typed.
+        None where no order was typed, nor does the file say one.
     """
-    if text is None:
-        return None
     labels = {str(label): label for label in np.unique(y).tolist()}
+    if text is None:
+        known = list_ordered_categories(column)
+        return None if known is None else [labels[str(name)] for name in known if str(name) in labels]
     names = [name.strip() for name in text.split(",")]
     if sorted(names) != sorted(labels):
         raise ValueError(f"--order must name every label once, the lowest first: {list_some(labels, 12)}, got {text!r}")
@@ -135,7 +139,12 @@ def read_order(text: str | None, y: NDArray[Any]) -> list[Any] | None:
 
 
 def fit(
-    table: PreparedTable, options: argparse.Namespace, noise: Any = "auto", reviewed: Decisions | None = None
+    table: PreparedTable,
+    options: argparse.Namespace,
+    labels: Any,
+    *,
+    noise: Any = "auto",
+    reviewed: Decisions | None = None,
 ) -> tuple[UntwistClassifier, bool]:
     """Fit the default classifier, with a line of progress after two seconds.
 
@@ -145,6 +154,8 @@ def fit(
         The rows.
     options : argparse.Namespace
         Those of `options.add_table_options`.
+    labels : Series or None
+        The labels as the file has them, which may say their order; None where the file is read in blocks.
     noise : object
         That of the classifier.
     reviewed : Decisions or None
@@ -157,7 +168,7 @@ def fit(
     was_stopped : bool
         Whether Ctrl-C ended its fit early.
     """
-    order = read_order(options.order, table.y)
+    order = read_order(options.order, table.y, labels)
     settings = {"n_jobs": options.threads, "random_state": options.seed, "noise": noise, "order": order}
     model = UntwistClassifier(**settings)
     was_stopped = False

@@ -48,7 +48,8 @@ def main(options: argparse.Namespace) -> int:
     if options.reviewed:
         reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table, sheet.name_row)
     noise = None if options.believe_labels else "auto"
-    model, was_stopped = fit(table, options, noise=noise, reviewed=reviewed)
+    labels = None if reads_in_blocks(options) else sheet.frame[options.label]
+    model, was_stopped = fit(table, options, labels, noise=noise, reviewed=reviewed)
     if was_stopped:
         print_status(f"The model has the rounds done so far: {options.output}")
     save(model, options.output)
