@@ -143,5 +143,5 @@ def test_advice_names_options_of_the_command_and_no_python(tmp_path, monkeypatch
     audit = allow_for(audit, audit.hidden_sources()[0])
     assert "in Python audit_labels(X.drop(columns='branch'), y, source=X['branch'])" in str(audit)
     # Where labels look wrong more often has a heading of its own.
-    for line in audit.verdict.describe(for_command=True).splitlines():
+    for line in audit.verdict.describe(for_command=True, lists_rows=True).splitlines():
         assert line in out or "look wrong more often" in line
