@@ -58,7 +58,10 @@ def draw_audit(seed):
     if rng.integers(3) == 0:
         audit = change(audit, weight=rng.integers(1, 3, n).astype(float))
     reason = "so" if rng.integers(4) == 0 else ""
-    return change(audit, in_sample_reason=reason, chance=bool(rng.integers(6) == 0))
+    is_chance = rng.integers(6) == 0 and audit.reviewed is None and make is make_audit
+    if is_chance:  # No outcome is wrong.
+        audit = change(audit, wrong=np.zeros(n), noise_rate=(0.0, 0.0, 0.0))
+    return change(audit, in_sample_reason=reason, chance=bool(is_chance))
 
 
 def list_statements(audit):

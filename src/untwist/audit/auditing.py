@@ -128,11 +128,8 @@ def audit_labels(
     else:
         X = allow_taking_rows(X)
         judges = ask_clones(model, X, y, sample_weight, columns, reviewed, cv, order, n_jobs, random_state)
-    known = judges.out_of_fold.context
-    if chance and (known.sources is not None or known.reviewed is not None):
-        raise ValueError("chance=True goes neither with source nor with reviewed: no outcome is wrong")
     with show_progress(verbose > 0):
-        return _judge(expect_chance(judges) if chance else judges, X, y, item, chance=chance)
+        return _judge(judges, X, y, item, chance=chance)
 
 
 def _check_arguments(X: Any, y: Any, model: Any, pred_probs: Any, cv: Any) -> None:
@@ -151,6 +148,10 @@ def _check_arguments(X: Any, y: Any, model: Any, pred_probs: Any, cv: Any) -> No
 
 def _judge(judges: Judges, X: Any, y: Any, item: Any, *, chance: bool) -> LabelAudit:
     """Judge every label by what models say that have not seen it, and by how noisy labels are."""
+    known = judges.out_of_fold.context
+    if chance and (known.sources is not None or known.reviewed is not None):
+        raise ValueError("chance=True goes neither with source nor with reviewed: no outcome is wrong")
+    judges = expect_chance(judges) if chance else judges
     unseen, by_source = judges.out_of_fold, judges.by_source
     classes, context, weight = unseen.classes, unseen.context, unseen.judged_weight
     sources, review, twins = context.sources, context.reviewed, context.twins

@@ -397,7 +397,7 @@ def find_verdict(audit: LabelAudit) -> Verdict:
         bound = Statement(0.0, 0.0, 0.0)
     state = _find_state(audit, is_found, bound, notices)
     rests_on = _find_conditions(audit) if is_found else bound.rests_on
-    share, low, high = audit.noise_rate
+    share, low, high = (0.0, 0.0, 0.0) if audit.context.chance else audit.noise_rate
     most_wrong = None if is_found else _find_most_wrong(audit, bound, n_judged)
     suspects = audit.suspects()
     return Verdict(
