@@ -31,10 +31,11 @@ def count_wrong(
 ) -> Statement:
     """Count how many of some labels are wrong, with a 95 % interval.
 
-    Where noise was found two errors add up as independent ones do: how noisy all labels are is known but for an
-    interval, which moves the log-odds of all labels alike, and each label is wrong by chance; the upper end is that
-    if there is noise. Where none was found the interval begins at 0, and goes up to all rows, or to what may be
-    wrong of all labels if errors do not depend on features: that it rests on only where that is less.
+    Where noise was found two errors add up: how noisy all labels are is known but for an interval, and each label
+    is wrong by chance. The lower end moves the log-odds of all labels alike; the upper end is the number of all
+    labels that may be wrong, as far as that many are asked for. Where none was found the interval begins at 0, and
+    goes up to all rows, or to what may be wrong of all labels if errors do not depend on features: that it rests on
+    only where that is less.
 
     Parameters
     ----------
@@ -75,18 +76,14 @@ def count_wrong(
         return Statement(expected, expected, expected, of=of, rests_on=rests_on)
     left = _find_share_left(audit)
     low = move_interval(found / n_open, left)[0]
-    # `wrong` has the chance of no noise counted in, which is no more where noise was found.
-    is_certain = audit.noise.is_given or audit.context.by_source is not None
-    chance = 1.0 if is_certain else audit.noise.chance_of_noise
-    if_noise = min(1.0, found / n_open / chance) if chance > 0 else found / n_open
-    high = move_interval(if_noise, left)[1]
+    # `wrong` is a mean over all that may be, and too low for the surest rows. No more of them are wrong than of all.
+    n_all = len(audit.context.take_open(audit.context.take_judged(np.arange(len(audit.given)))))
     variance = add_up(audit.wrong[is_open] * (1.0 - audit.wrong[is_open])) * audit.context.rows_per_case
     by_chance = float(ndtri(0.5 + CONFIDENCE / 2.0) * np.sqrt(variance))
-    below, above = (float(np.hypot(found - n_open * low, by_chance)), float(np.hypot(n_open * high - found, by_chance)))
     return Statement(
         expected,
-        certain + max(0.0, found - below),
-        certain + min(float(n_open), found + above),
+        certain + max(0.0, n_open * low - by_chance),
+        certain + min(float(n_open), max(n_all * left[2], found) + by_chance),
         of=of,
         rests_on=rests_on,
     )

@@ -301,7 +301,10 @@ class SeveralClassesNoise(NoiseModel):
             # Without a sign of noise, all that is known is how noisy each class may be at most.
             highest = average(self.class_intervals[np.asarray(labels, dtype=np.intp), 1], weight)
             return share, 0.0, max(share, highest)
-        return share, *move_interval(share, (self.share, *self.interval))
+        low, high = move_interval(share, (self.share, *self.interval))
+        is_open = np.count_nonzero(self.decided_pairs) < self.n_classes * (self.n_classes - 1)
+        # How wrong labels of undecided pairs spread over labels is not known.
+        return share, low, max(high, self.interval[1]) if is_open else high
 
     @cached_property
     def _inverses(self) -> Array:

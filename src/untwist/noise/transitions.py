@@ -64,6 +64,10 @@ PRICE_OF_NO_ENTRY = 0.02
 # Nats that speak against noise, as labels follow from features, count this often.
 WEIGHT_OF_CONTRADICTION = 1.5
 
+# Where more rows than this share a posterior, on average, nothing is told: a single tree or a neighbour answers so, and
+# what it does not know looks like wrong labels. Single trees on the digits have 5 and more, forests and boosting 1.
+MOST_ROWS_PER_POSTERIOR = 4.0
+
 # Rows in few groups may be hard in each for reasons of its own, where more than this share is surely of no class.
 LEAST_UNSURE = 0.05
 
@@ -142,7 +146,10 @@ def estimate_transitions(
         plausibility = Plausibility(rows)
         if matrix is not None:
             return _take_known_matrix(plausibility, check_matrix(matrix))
-        is_grouped = has_few_groups(count_posteriors(twisted), float(weight.sum()) / rows_per_case)
+        n_posteriors = count_posteriors(twisted)
+        if len(twisted) > MOST_ROWS_PER_POSTERIOR * n_posteriors:
+            return _describe_unfound(plausibility, _mix(plausibility, [_find_unseen(plausibility, 1.0)]))
+        is_grouped = has_few_groups(n_posteriors, float(weight.sum()) / rows_per_case)
         return _combine(plausibility, _find_apart(twisted.shape[1], order), is_grouped=is_grouped)
 
 
@@ -220,7 +227,7 @@ def _combine(plausibility: Plausibility, apart: NDArray[np.bool_], *, is_grouped
         left = 1.0 - sum(one.weight for one in decided)
         undecided = _take_undecided(first, against, left)
     left = 1.0 - sum(one.weight for one in decided + undecided)
-    unseen = _Component(left, make_even_matrix(plausibility.n_classes, UNSEEN_RATE), clean)
+    unseen = _find_unseen(plausibility, left, clean)
     mixture = _mix(plausibility, [unseen, *undecided, *decided])
     found = evidence > ENOUGH_EVIDENCE and plausibility.rows_per_class >= FEWEST_ROWS_PER_CLASS
     mixture = replace(mixture, evidence=evidence, found=found, decided_pairs=pairs)
@@ -230,6 +237,12 @@ def _combine(plausibility: Plausibility, apart: NDArray[np.bool_], *, is_grouped
     alternatives = [fit for fit, _ in fits if fit.value >= best - NEARLY_AS_GOOD]
     is_open = ~np.eye(plausibility.n_classes, dtype=np.bool_) & ~pairs
     return _describe_found(plausibility, mixture, _mix(plausibility, decided), alternatives, is_open)
+
+
+def _find_unseen(plausibility: Plausibility, weight: float, clean: Fit | None = None) -> _Component:
+    """Return what stands for no noise to be seen."""
+    fit = find_clean_fit(plausibility) if clean is None else clean
+    return _Component(weight, make_even_matrix(plausibility.n_classes, UNSEEN_RATE), fit)
 
 
 def _explain_beyond(scaling: Scaling, pairs: NDArray[np.bool_]) -> float:
