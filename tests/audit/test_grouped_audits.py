@@ -392,7 +392,8 @@ def test_of_several_classes_and_sources_no_number_is_told_either():
     rng = np.random.default_rng(0)
     truth, source = rng.integers(0, 3, 1200), rng.integers(0, 4, 1200)
     y = np.where(rng.random(1200) < np.where(source == 2, 0.4, 0.05), (truth + 1) % 3, truth)
-    posterior = np.full((1200, 3), 0.06) + 0.82 * np.eye(3)[truth]
+    posterior = (np.full((1200, 3), 0.06) + 0.82 * np.eye(3)[truth]) * rng.uniform(0.98, 1.02, (1200, 3))
+    posterior /= posterior.sum(axis=1, keepdims=True)
     audit = audit_labels(y=y, pred_probs=posterior)
     pairs = np.array([[0, 1]])
     twins = NearDuplicates(0.5, 0.0, 0.4, pairs, pairs)

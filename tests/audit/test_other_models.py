@@ -17,6 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from helpers.quick import QuickClassifier
 from untwist import PILBoostClassifier, UntwistClassifier
@@ -542,3 +543,13 @@ def test_a_classifier_of_ours_that_chooses_nothing_is_fitted_out_of_fold():
     # Believing every label is how it learns; the audit says how many are wrong all the same, and nothing warns of it.
     believing = audit_labels(X, y, QuickClassifier(alpha=1.0))
     assert believing.noise.found
+
+
+@pytest.mark.parametrize("judge", [DecisionTreeClassifier(min_samples_leaf=5, random_state=0), KNeighborsClassifier(1)])
+def test_what_a_coarse_model_does_not_know_is_no_wrong_label(judge):
+    X, y = load_digits(return_X_y=True)
+    audit = audit_labels(X, y, judge)
+    assert (audit.posterior.argmax(axis=1) == y).mean() < 0.99
+    assert not audit.noise.found
+    assert len(audit.suspects()) <= 0.005 * len(y)
+    np.testing.assert_array_equal(audit.corrected(), y)

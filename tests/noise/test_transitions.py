@@ -189,7 +189,8 @@ def test_the_highest_rates_are_those_of_the_slow_twin():
     np.testing.assert_allclose(find_highest_rates(posterior, labels, np.full(300, 2.0)), twice, atol=1e-9)
 
 
-def test_rows_that_are_equally_sure_are_not_told_apart_by_their_labels():
+def test_rows_that_are_equally_sure_are_not_told_apart_by_their_labels(monkeypatch):
+    monkeypatch.setattr(transitions, "MOST_ROWS_PER_POSTERIOR", np.inf)
     labels = np.repeat([0, 1, 1, 2], [70, 30, 100, 100])
     twisted = np.repeat([[0.7, 0.3, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], 100, axis=0)
     highest = find_highest_rates(twisted, labels, np.ones(300))
@@ -568,7 +569,21 @@ def test_bad_rows_are_refused(posterior, labels, weight, message):
         estimate_transitions(posterior, labels, weight)
 
 
+def test_nothing_is_told_where_many_rows_share_a_posterior():
+    posterior, labels, _ = draw_rows("even", n=600, n_classes=3)
+    assert estimate_transitions(posterior, labels).found
+    kinds = np.unique(posterior.round(1), axis=0)
+    rounded = posterior.round(1) / posterior.round(1).sum(axis=1, keepdims=True)
+    assert len(kinds) < 150
+    coarse = estimate_transitions(rounded, labels)
+    assert not coarse.found
+    assert not coarse.decided_pairs.any()
+    assert len(coarse.weights) == 1
+    assert coarse.interval[0] == 0.0
+
+
 def test_groups_of_rows_that_are_hard_are_not_called_noise(monkeypatch):
+    monkeypatch.setattr(transitions, "MOST_ROWS_PER_POSTERIOR", np.inf)
     groups = np.array([[0.7, 0.15, 0.15], [0.15, 0.7, 0.15], [0.15, 0.15, 0.7], [0.5, 0.3, 0.2]])
     rng = np.random.default_rng(0)
     posterior = groups[np.where(rng.random(3000) < 0.9, rng.integers(3, size=3000), 3)]

@@ -228,7 +228,7 @@ def collect_findings(
         n_rows_given=_count_rows(audit, audit.given),
         n_rows_corrected=_count_rows(audit, audit.corrected(find_likely_wrong(audit, listed), force=True)),
         confusions=count_confusions(audit, listed),
-        slices=[] if audit.table.encoder is None else audit.slices(),
+        slices=[] if audit.table.encoder is None or audit.context.chance else audit.slices(),
         sources=sources.rate(),
         disagreements=sources.find_disagreements() if sources.share_repeated >= LEAST_REPEATED else [],
         training=None if audit.model is None else describe_training(audit),

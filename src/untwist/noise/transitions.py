@@ -147,7 +147,7 @@ def estimate_transitions(
         if matrix is not None:
             return _take_known_matrix(plausibility, check_matrix(matrix))
         n_posteriors = count_posteriors(twisted)
-        if len(twisted) > MOST_ROWS_PER_POSTERIOR * n_posteriors:
+        if len(twisted) / rows_per_case > MOST_ROWS_PER_POSTERIOR * n_posteriors:
             return _describe_unfound(plausibility, _mix(plausibility, [_find_unseen(plausibility, 1.0)]))
         is_grouped = has_few_groups(n_posteriors, float(weight.sum()) / rows_per_case)
         return _combine(plausibility, _find_apart(twisted.shape[1], order), is_grouped=is_grouped)

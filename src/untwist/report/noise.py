@@ -116,7 +116,7 @@ def _write_rates(findings: Findings) -> str:
 def _write_certainty(findings: Findings) -> str:
     """Who judged, and what shows that labels are wrong, or why nothing does."""
     audit, verdict = findings.audit, findings.verdict
-    if audit.noise.is_given:
+    if audit.noise.is_given and not verdict.is_chance:
         return "The noise rates were given, not estimated, so that there are no intervals."
     judge = "No row was judged by a model that had seen it."
     if audit.context.twins is not None:

@@ -178,7 +178,7 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
     usable = ""
     if findings.training is not None and not verdict.notes(*FORBIDDING):
         usable = " Until then the model can be used as it is"
-        usable += ": it allows for the noise." if findings.training.untwists else "."
+        usable += ": it allows for the noise." if findings.training.untwists and verdict.is_found else "."
     steps = []
     if verdict.notes(*FORBIDDING):
         steps.append(f"First audit the labels once more: {format_words(verdict.next_step.python)}.")
@@ -189,6 +189,8 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
     k = min(len(suspects), 50)
     first = f"the first {k} {for_page(row_name, 20)}s" if k > 1 else f"the {for_page(row_name, 20)}"
     many = format_words(verdict.describe_yield(audit.expected_yield(suspects[:k])))
+    if verdict.is_chance:
+        return [*steps, f'Look at {first} of the <a href="#review">list</a>: a surprise may be worth knowing.']
     if verdict.why_not_corrected:
         why = for_page(verdict.why_not_corrected, MOST_ADVICE)
         steps.append(f"Let no label be replaced that nobody has looked at (<code>--corrected</code>): {why}.")
