@@ -14,7 +14,9 @@ Commits 99147d8 and 74666ae recorded two more changes on purpose:
 - all cases of three and more classes whose noise is estimated, in `automatic`, `audits` and `elsewhere`: noise of
   several classes has to explain more than matrix scaling does, between classes that are told apart (599d9f1);
 - of audits of two classes `suspects`, `suspects by discovery rate`, the sum of `wrong` over suspects, and the number of
-  suspects beside a hidden source, and nothing else: suspects are as many as are expected to be wrong (5e243e7).
+  suspects beside a hidden source, and nothing else: suspects are as many as are expected to be wrong (5e243e7). Of
+  `audits/fitted-model`, `audits/own-folds` and `audits/forest-of-four-classes` they were recorded once more, with
+  `corrected`, when rows of weight 0 were no suspects any more.
 
 A change of code that changes numbers on purpose records the cases that it changes, says so here, and in the changelog.
 """
