@@ -182,11 +182,6 @@ class NoiseModel(NoiseEstimate):
 
     @property
     @abstractmethod
-    def chance_of_noise(self) -> float:
-        """The probability that there is noise: how far probabilities are corrected."""
-
-    @property
-    @abstractmethod
     def even_limit(self) -> float:
         """The highest rate of noise that is the same everywhere that would fit."""
 

@@ -159,11 +159,6 @@ class SeveralClassesNoise(NoiseModel):
         """The highest rate that may be that of every class; where no noise was found, what is not excluded of it."""
         return float(self.class_intervals[:, 1].min())
 
-    @property
-    def chance_of_noise(self) -> float:
-        """The weight of all components that have noise."""
-        return float(self.weights @ self._has_noise)
-
     @cached_property
     def _has_noise(self) -> NDArray[np.bool_]:
         """Which components have more noise than what stands for none."""

@@ -42,7 +42,8 @@ __all__ = ["estimate_transitions"]
 
 # Among fewer rows per class than this nothing is found: too little speaks against any matrix.
 FEWEST_ROWS_PER_CLASS = 5.0
-# Nats of prior odds against noise: from 4 to 7 it makes no difference to what is found on the tables of the design.
+# Nats of prior odds against noise. On tables of the design no clean one was found noisy from 4 to 7 nats of evidence
+# on, and of 84 noisy ones 52 to 50.
 PRIOR_AGAINST_NOISE = 4.0
 # A pair of classes is undecided whose overlap, once noise is undone, is over this: 1 is that of features that say
 # nothing. From .4 to .7 clean tables of the design stay clean; at .55 most noise is found.
@@ -65,7 +66,8 @@ PRICE_OF_NO_ENTRY = 0.02
 WEIGHT_OF_CONTRADICTION = 1.5
 
 # Where more rows than this share a posterior, on average, nothing is told: a single tree or a neighbour answers so, and
-# what it does not know looks like wrong labels. Single trees on the digits have 5 and more, forests and boosting 1.
+# what it does not know looks like wrong labels. On the digits single trees have 10 and more rows for each, five bagged
+# trees 5, forests of 30 and of 100 trees 1.3 and 1.1.
 MOST_ROWS_PER_POSTERIOR = 4.0
 
 # Rows in few groups may be hard in each for reasons of its own, where more than this share is surely of no class.
